@@ -2,6 +2,22 @@
 //!
 //! No socket, no clock, no SQL: bytes and moments go in, decisions come out.
 
+pub mod backoff;
+pub mod bucket;
+pub mod cause;
+pub mod fair;
+pub mod histogram;
+pub mod line;
 mod moment;
+pub mod pacing;
+pub mod recovery;
 
+pub use backoff::{Backoff, JITTER_SHARE};
+pub use bucket::{RateLimited, TokenBucket};
+pub use cause::{Cause, Scope};
+pub use fair::{KEY_LIMIT, KeyOutOfRange, Rotation};
+pub use histogram::{BOUNDS_US, LatencyHistogram};
+pub use line::{Line, LineFull, Ticket};
 pub use moment::Moment;
+pub use pacing::{LoginLimits, LoginPacer, SLOW_FACTOR, SLOW_FLOOR, WINDOW_FLOOR};
+pub use recovery::{Admission, PROBE_PATIENCE, Recovery};
