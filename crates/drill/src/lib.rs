@@ -1,1 +1,16 @@
-//! holdfast: drill.
+//! Beside the house: private PostgreSQL servers, faults and load, for integration tests and for `holdfast bench`.
+//!
+//! Nothing here shares code with the pooler: the client side of the wire protocol ([`wire`]) is a second, independent
+//! one, so that a mistake in the pooler's own protocol room cannot hide itself. The room returns data and prints nothing.
+//! Every process that it starts is stopped when its owner is dropped, and by a watchdog when the owner was killed.
+
+pub mod account;
+pub mod port;
+pub mod postgres;
+pub mod process;
+pub mod relay;
+pub mod scratch;
+pub mod wire;
+
+mod clock;
+mod daemon;

@@ -1,0 +1,388 @@
+//! A private PostgreSQL server: own data folder, own Unix socket, own port on 127.0.0.1, gone when dropped.
+
+mod binaries;
+mod options;
+mod template;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail, ensure};
+
+pub use binaries::{Binaries, MissingServer};
+pub use options::PostgresOptions;
+
+use crate::account::Account;
+use crate::clock;
+use crate::daemon::Daemon;
+use crate::port::PortLease;
+use crate::process::{self, Signal};
+use crate::scratch::Scratch;
+use crate::wire::{self, Address};
+
+/// The superuser of every private server; always trusted on the Unix socket.
+pub const ADMIN_USER: &str = "postgres";
+/// The plain user that owns [`DATABASE`].
+pub const USER: &str = "bench";
+/// The database that every private server has.
+pub const DATABASE: &str = "bench";
+
+const START_LIMIT: Duration = Duration::from_secs(60);
+const STOP_LIMIT: Duration = Duration::from_secs(20);
+const ADMIN_LIMIT: Duration = Duration::from_secs(20);
+/// Rounds of "list the processes, stop those that still run": a fork may race with the first ones.
+const PAUSE_ROUNDS: usize = 100;
+
+/// How a server is asked to stop (the signals of the postmaster).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopMode {
+    /// SIGINT: sessions are ended, then a checkpoint.
+    Fast,
+    /// SIGQUIT: everything ends at once; recovery at the next start.
+    Immediate,
+}
+
+/// A client's session, as `pg_stat_activity` shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Backend {
+    /// Process id of the backend.
+    pub pid: u32,
+    /// Role.
+    pub user: String,
+    /// Database.
+    pub database: String,
+    /// `application_name`.
+    pub application_name: String,
+    /// `active`, `idle`, `idle in transaction`, …
+    pub state: String,
+    /// The running query, or the last one.
+    pub query: String,
+}
+
+/// A private server. Its methods block (they drive processes); dropping it stops it at once and removes its folder.
+#[derive(Debug)]
+pub struct PrivatePostgres {
+    daemon: Option<Daemon>,
+    binaries: Binaries,
+    account: Account,
+    options: PostgresOptions,
+    port: PortLease,
+    scratch: Scratch,
+    paused: bool,
+}
+
+impl PrivatePostgres {
+    /// Starts one with the default options.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn start_default() -> anyhow::Result<Self> {
+        Self::start(PostgresOptions::default())
+    }
+
+    /// Makes a data folder from the template of this server's version (built once a machine) and starts a server on it.
+    ///
+    /// # Errors
+    /// [`MissingServer`] when no server is installed; else what failed, with the end of the server's log.
+    pub fn start(options: PostgresOptions) -> anyhow::Result<Self> {
+        let binaries = Binaries::find()?;
+        let account = Account::unprivileged()?;
+        let template = template::prepare(&binaries, &account)?;
+        let scratch = Scratch::new("pg", &account)?;
+        template::copy(&template, &scratch.path().join("data"), &account)?;
+        let port = PortLease::take()?;
+        let mut server = Self { daemon: None, binaries, account, options, port, scratch, paused: false };
+        server.launch()?;
+        Ok(server)
+    }
+
+    /// Starts a stopped server again, on the same port and data.
+    ///
+    /// # Errors
+    /// It still runs, or does not come up.
+    pub fn start_again(&mut self) -> anyhow::Result<()> {
+        ensure!(self.daemon.is_none(), "the server still runs");
+        self.launch()
+    }
+
+    /// Stops the server; its port then refuses connections. A paused server is resumed first.
+    ///
+    /// # Errors
+    /// It is not running, or does not end in time.
+    pub fn stop(&mut self, mode: StopMode) -> anyhow::Result<()> {
+        self.resume()?;
+        let Some(mut daemon) = self.daemon.take() else { bail!("the server is already stopped") };
+        daemon.signal(match mode {
+            StopMode::Fast => Signal::INT,
+            StopMode::Immediate => Signal::QUIT,
+        })?;
+        ensure!(daemon.wait_end(STOP_LIMIT).is_some(), "the server did not stop within {STOP_LIMIT:?}");
+        Ok(())
+    }
+
+    /// [`Self::stop`], then [`Self::start_again`].
+    ///
+    /// # Errors
+    /// As those.
+    pub fn restart(&mut self, mode: StopMode) -> anyhow::Result<()> {
+        self.stop(mode)?;
+        self.start_again()
+    }
+
+    /// Stops every process of the server where it stands (SIGSTOP): the kernel still accepts connections and bytes,
+    /// nobody answers. This is what a stalled disk or a frozen machine looks like from outside.
+    ///
+    /// # Errors
+    /// The server is not running, or a process cannot be signalled.
+    pub fn pause(&mut self) -> anyhow::Result<()> {
+        let root = self.pid()?;
+        self.paused = true;
+        let running = |pid: &u32| process::state(*pid).is_some_and(|state| state != 'T' && state != 'Z');
+        for _ in 0..PAUSE_ROUNDS {
+            let family: Vec<u32> = self.pids()?.into_iter().filter(running).collect();
+            if family.is_empty() && !running(&root) {
+                return Ok(());
+            }
+            for pid in family {
+                process::signal(pid, Signal::STOP)?;
+            }
+            clock::rest(Duration::from_millis(1));
+        }
+        bail!("the server's processes did not all stop")
+    }
+
+    /// Lets every process go on (SIGCONT). Does nothing if it is not paused.
+    ///
+    /// # Errors
+    /// A process cannot be signalled.
+    pub fn resume(&mut self) -> anyhow::Result<()> {
+        if self.paused {
+            for pid in self.pids()?.into_iter().rev() {
+                process::signal(pid, Signal::CONT)?;
+            }
+            self.paused = false;
+        }
+        Ok(())
+    }
+
+    /// Sends a signal to every process that serves a client, found by its title, so that it works whatever state the
+    /// server is in. Returns their ids. With SIGKILL the postmaster then restarts the whole cluster by itself.
+    ///
+    /// # Errors
+    /// The server is not running, or a process cannot be signalled.
+    pub fn kill_backends(&self, signal: Signal) -> anyhow::Result<Vec<u32>> {
+        let pids = self.backend_processes()?;
+        for pid in &pids {
+            process::signal(*pid, signal)?;
+        }
+        Ok(pids)
+    }
+
+    /// Sends a signal to one process of this server.
+    ///
+    /// # Errors
+    /// The process is not one of this server's.
+    pub fn kill_backend(&self, pid: u32, signal: Signal) -> anyhow::Result<()> {
+        ensure!(process::children(self.pid()?).contains(&pid), "process {pid} is none of this server's");
+        process::signal(pid, signal).context("cannot signal a backend")
+    }
+
+    /// The processes that serve a client now, from `/proc`: works while the server is paused, and sees sessions that
+    /// still log in.
+    ///
+    /// # Errors
+    /// The server is not running.
+    pub fn backend_processes(&self) -> anyhow::Result<Vec<u32>> {
+        let serves = |pid: &u32| process::title(*pid).is_some_and(|title| serves_client(&title));
+        Ok(process::children(self.pid()?).into_iter().filter(serves).collect())
+    }
+
+    /// The sessions of clients, asked of the server itself over the administrator's socket; that session is left out.
+    ///
+    /// # Errors
+    /// The server does not answer within 20 s.
+    pub fn backends(&self) -> anyhow::Result<Vec<Backend>> {
+        let rows = self.admin(
+            "select pid, usename, datname, application_name, state, query from pg_stat_activity \
+             where backend_type = 'client backend' and pid <> pg_backend_pid() order by backend_start, pid",
+        )?;
+        let backend = |row: Vec<Option<String>>| {
+            let mut fields = row.into_iter().map(Option::unwrap_or_default);
+            let mut next = || fields.next().unwrap_or_default();
+            let pid = next().parse().context("pg_stat_activity.pid is not a number")?;
+            let (user, database, application_name, state, query) = (next(), next(), next(), next(), next());
+            Ok(Backend { pid, user, database, application_name, state, query })
+        };
+        rows.into_iter().map(backend).collect()
+    }
+
+    /// Process ids of [`Self::backends`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn backend_pids(&self) -> anyhow::Result<Vec<u32>> {
+        Ok(self.backends()?.into_iter().map(|backend| backend.pid).collect())
+    }
+
+    /// Number of [`Self::backends`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn backend_count(&self) -> anyhow::Result<usize> {
+        Ok(self.backends()?.len())
+    }
+
+    /// Runs SQL as the superuser in database [`DATABASE`], on a connection of its own over the Unix socket; returns
+    /// the rows of the last statement that had any, as text.
+    ///
+    /// # Errors
+    /// The server's error, or no answer within 20 s.
+    pub fn admin(&self, sql: &str) -> anyhow::Result<Vec<Vec<Option<String>>>> {
+        self.admin_in(DATABASE, sql)
+    }
+
+    /// [`Self::admin`] in another database.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn admin_in(&self, database: &str, sql: &str) -> anyhow::Result<Vec<Vec<Option<String>>>> {
+        let options = wire::ConnectOptions::new(self.socket_address(), ADMIN_USER, database);
+        let ask = async {
+            let mut connection = wire::Connection::connect(&options).await?;
+            let reply = connection.query(sql).await?;
+            connection.terminate().await?;
+            reply.into_result()
+        };
+        let rows = wire::block_on(async { tokio::time::timeout(ADMIN_LIMIT, ask).await })?
+            .map_err(|_| anyhow::anyhow!("no answer from the private server within {ADMIN_LIMIT:?}"))?
+            .with_context(|| format!("the private server refused: {sql}"))?;
+        Ok(rows.rows)
+    }
+
+    /// Process id of the postmaster.
+    ///
+    /// # Errors
+    /// The server is not running.
+    pub fn pid(&self) -> anyhow::Result<u32> {
+        self.daemon.as_ref().map(Daemon::id).context("the private server is stopped")
+    }
+
+    /// Every process of this server, the postmaster first.
+    ///
+    /// # Errors
+    /// The server is not running.
+    pub fn pids(&self) -> anyhow::Result<Vec<u32>> {
+        let root = self.pid()?;
+        Ok(std::iter::once(root).chain(process::children(root)).collect())
+    }
+
+    /// TCP port on 127.0.0.1.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port.number()
+    }
+
+    /// TCP address.
+    #[must_use]
+    pub fn tcp_address(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.port()).into()
+    }
+
+    /// Folder of the Unix socket (`host=` of libpq, with [`Self::port`]).
+    #[must_use]
+    pub fn socket_dir(&self) -> &Path {
+        self.scratch.path()
+    }
+
+    /// Path of the Unix socket.
+    #[must_use]
+    pub fn socket_path(&self) -> PathBuf {
+        self.socket_dir().join(format!(".s.PGSQL.{}", self.port()))
+    }
+
+    /// The Unix socket as an address for [`wire`].
+    #[must_use]
+    pub fn socket_address(&self) -> Address {
+        Address::Unix(self.socket_path())
+    }
+
+    /// `postgresql://bench@127.0.0.1:PORT/bench`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("postgresql://{USER}@{}/{DATABASE}", self.tcp_address())
+    }
+
+    /// The installed programs that this server runs on (for `pgbench`, `psql` of the same version).
+    #[must_use]
+    pub fn binaries(&self) -> &Binaries {
+        &self.binaries
+    }
+
+    /// The server's log so far.
+    #[must_use]
+    pub fn log(&self) -> String {
+        fs::read(self.log_path())
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .unwrap_or_default()
+    }
+
+    fn log_path(&self) -> PathBuf {
+        self.scratch.path().join("log")
+    }
+
+    fn data_dir(&self) -> PathBuf {
+        self.scratch.path().join("data")
+    }
+
+    fn launch(&mut self) -> anyhow::Result<()> {
+        let data = self.data_dir();
+        let hba = data.join("pg_hba.conf");
+        fs::write(&hba, self.options.hba_file())
+            .with_context(|| format!("cannot write {}", hba.display()))?;
+        let mut command = self.account.command(&self.binaries.program("postgres"));
+        command.arg("-D").arg(&data).arg("-p").arg(self.port().to_string());
+        command.arg("-k").arg(self.socket_dir());
+        for setting in self.options.settings() {
+            command.arg("-c").arg(setting);
+        }
+        let mut daemon =
+            Daemon::spawn(command, "PostgreSQL", &self.log_path(), Signal::QUIT, self.scratch.path())?;
+        let pid_file = data.join("postmaster.pid");
+        let pid = daemon.id().to_string();
+        daemon.wait_ready(START_LIMIT, || says_ready(&pid_file, &pid))?;
+        self.daemon = Some(daemon);
+        Ok(())
+    }
+}
+
+impl Drop for PrivatePostgres {
+    fn drop(&mut self) {
+        if self.daemon.is_some() && self.stop(StopMode::Immediate).is_err() {
+            // `stop` has taken the daemon: dropping that killed the postmaster and its children.
+            self.daemon = None;
+        }
+    }
+}
+
+/// The postmaster writes its state into the eighth line of its file (from PostgreSQL 10 on).
+fn says_ready(pid_file: &Path, pid: &str) -> bool {
+    let text = fs::read_to_string(pid_file).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    lines.first() == Some(&pid) && lines.get(7) == Some(&"ready")
+}
+
+/// Titles of client processes are `postgres: USER DATABASE HOST STATE`; HOST is `[local]` or `ADDRESS(PORT)`.
+/// The server's own processes have no such word. Our own administrator's sessions are no clients.
+fn serves_client(title: &str) -> bool {
+    let words: BTreeSet<&str> = title.split(' ').skip(1).collect();
+    let ours = title.starts_with(&format!("postgres: {ADMIN_USER} ")) && words.contains("[local]");
+    title.starts_with("postgres:")
+        && !ours
+        && words.iter().any(|word| *word == "[local]" || (word.contains('(') && word.ends_with(')')))
+}
+
+#[cfg(test)]
+mod tests;
