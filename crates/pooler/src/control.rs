@@ -1,0 +1,128 @@
+//! How other threads speak to the engine: questions and orders through the reactor's inbox.
+//!
+//! A reactor that does not answer is an error within [`ANSWER_LIMIT`], never a hang.
+
+pub(crate) mod inbox;
+
+use inbox::Inbox;
+use pooling::Shutdown;
+use pooling::snapshot::{ClientRow, HolderRow, Overview, PoolRow, ServerRow};
+use settings::pooler::model::PoolerConfig;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// Longest wait for an answer of the reactor.
+pub const ANSWER_LIMIT: Duration = Duration::from_secs(2);
+
+/// A question or an order to the engine.
+#[derive(Debug)]
+pub enum Ask {
+    /// One row per pool.
+    Pools(oneshot::Sender<Vec<PoolRow>>),
+    /// One row per client.
+    Clients(oneshot::Sender<Vec<ClientRow>>),
+    /// One row per server connection.
+    Servers(oneshot::Sender<Vec<ServerRow>>),
+    /// The live clients that hold a server without using it.
+    Holders(oneshot::Sender<Vec<HolderRow>>),
+    /// Everything for metrics and health.
+    Overview(oneshot::Sender<Overview>),
+    /// The configuration that runs.
+    Config(oneshot::Sender<Arc<PoolerConfig>>),
+    /// Run with this configuration from now on; answered when it is in force.
+    Reload(Arc<PoolerConfig>, oneshot::Sender<()>),
+    /// Stop.
+    ShutDown(Shutdown),
+}
+
+/// The reactor gave no answer within [`ANSWER_LIMIT`], has stopped, or has too many questions waiting.
+/// Asking again is safe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the reactor gave no answer within {} s", ANSWER_LIMIT.as_secs())]
+pub struct ReactorSilent;
+
+/// Asks the engine from any thread; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct EngineHandle {
+    inbox: Arc<Inbox>,
+}
+
+impl EngineHandle {
+    pub(crate) const fn new(inbox: Arc<Inbox>) -> Self {
+        Self { inbox }
+    }
+
+    /// One row per pool.
+    ///
+    /// # Errors
+    /// [`ReactorSilent`].
+    pub async fn pools(&self) -> Result<Vec<PoolRow>, ReactorSilent> {
+        self.ask(Ask::Pools).await
+    }
+
+    /// One row per client.
+    ///
+    /// # Errors
+    /// [`ReactorSilent`].
+    pub async fn clients(&self) -> Result<Vec<ClientRow>, ReactorSilent> {
+        self.ask(Ask::Clients).await
+    }
+
+    /// One row per server connection.
+    ///
+    /// # Errors
+    /// [`ReactorSilent`].
+    pub async fn servers(&self) -> Result<Vec<ServerRow>, ReactorSilent> {
+        self.ask(Ask::Servers).await
+    }
+
+    /// The live clients that hold a server without using it.
+    ///
+    /// # Errors
+    /// [`ReactorSilent`].
+    pub async fn holders(&self) -> Result<Vec<HolderRow>, ReactorSilent> {
+        self.ask(Ask::Holders).await
+    }
+
+    /// Everything for metrics and health.
+    ///
+    /// # Errors
+    /// [`ReactorSilent`].
+    pub async fn overview(&self) -> Result<Overview, ReactorSilent> {
+        self.ask(Ask::Overview).await
+    }
+
+    /// The configuration that runs.
+    ///
+    /// # Errors
+    /// [`ReactorSilent`].
+    pub async fn config(&self) -> Result<Arc<PoolerConfig>, ReactorSilent> {
+        self.ask(Ask::Config).await
+    }
+
+    /// Puts a configuration in force.
+    ///
+    /// # Errors
+    /// [`ReactorSilent`]; it may then still come into force later.
+    pub async fn reload(&self, config: Arc<PoolerConfig>) -> Result<(), ReactorSilent> {
+        self.ask(|answer| Ask::Reload(config, answer)).await
+    }
+
+    /// Orders a stop; never refused, never waits.
+    pub fn shut_down(&self, how: Shutdown) {
+        self.inbox.order_shutdown(how);
+    }
+
+    async fn ask<T>(&self, question: impl FnOnce(oneshot::Sender<T>) -> Ask) -> Result<T, ReactorSilent> {
+        let (sender, answer) = oneshot::channel();
+        self.inbox.ask(question(sender))?;
+        match tokio::time::timeout(ANSWER_LIMIT, answer).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(_)) | Err(_) => Err(ReactorSilent),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;
