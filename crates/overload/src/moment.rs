@@ -45,3 +45,18 @@ impl Sub<Duration> for Moment {
         Self(self.0.saturating_sub(u64::try_from(span.as_micros()).unwrap_or(u64::MAX)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_and_differences_stop_at_the_ends_of_time() {
+        let last = Moment::from_micros(u64::MAX);
+        assert_eq!(last + Duration::from_micros(1), last);
+        assert_eq!(Moment::ORIGIN + Duration::MAX, last);
+        assert_eq!(Moment::from_micros(5) - Duration::from_micros(6), Moment::ORIGIN);
+        assert_eq!(Moment::ORIGIN.since(last), Duration::ZERO);
+        assert_eq!(Moment::from_micros(7).since(Moment::from_micros(5)), Duration::from_micros(2));
+    }
+}

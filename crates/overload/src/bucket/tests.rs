@@ -73,6 +73,8 @@ fn a_clock_that_steps_back_gives_nothing_away() {
     assert!(!bucket.take(ms(500)));
     assert!(!bucket.take(ms(1_099)));
     assert!(bucket.take(ms(1_100)));
+    bucket.spend(ms(900), 1);
+    assert!(!bucket.take(ms(1_199)));
 }
 
 #[test]

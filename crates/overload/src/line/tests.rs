@@ -181,6 +181,22 @@ fn a_warm_line_does_not_grow_and_an_empty_one_owns_nothing_after_a_shrink() {
 }
 
 #[test]
+fn places_are_used_again_in_whatever_order_they_came_free() {
+    let mut line = Line::new(LIMIT);
+    let mut tickets: Vec<Ticket> =
+        (0..LIMIT as u32).map(|item| line.push_back(item, at(0)).unwrap()).collect();
+    let warm = line.memory_bytes();
+    for round in 0..10 {
+        tickets.rotate_left(round % 3);
+        for ticket in tickets.drain(..) {
+            line.remove(ticket).unwrap();
+        }
+        tickets.extend((0..LIMIT as u32).map(|item| line.push_back(item, at(0)).unwrap()));
+    }
+    assert_eq!(line.memory_bytes(), warm);
+}
+
+#[test]
 fn limits_beyond_the_numbering_are_cut_to_it() {
     assert_eq!(Line::<u32>::new(usize::MAX).limit(), u32::MAX as usize);
 }

@@ -161,6 +161,18 @@ fn a_server_that_became_slow_for_good_is_measured_by_its_new_speed_after_a_minut
 }
 
 #[test]
+fn lately_reaches_back_over_one_half_but_not_over_a_quiet_time() {
+    let mut pacer = pacer(64, 0);
+    login(&mut pacer, ms(0), ms(50));
+    let next_half = ms(0) + HALF;
+    login(&mut pacer, next_half, next_half + Duration::from_millis(900));
+    assert_eq!(pacer.window(), 32);
+    let after_a_quiet_time = next_half + HALF * 3;
+    login(&mut pacer, after_a_quiet_time, after_a_quiet_time + Duration::from_millis(4_000));
+    assert_eq!(pacer.window(), 33, "the first of a new time is its own measure");
+}
+
+#[test]
 fn the_window_is_never_below_one_nor_above_the_concurrency() {
     for concurrency in [0, 1, 2, 3] {
         let mut pacer = pacer(concurrency, 0);
@@ -225,11 +237,12 @@ fn logins_that_hang_on_a_dead_server_do_not_hold_up_the_one_that_came_back() {
     assert!(now < ms(200), "{now:?}");
     assert_eq!(pacer.in_flight(), 7, "they still hang");
     assert_eq!(pacer.may_start(now, 40), 8);
+    pacer.started(now, 8);
     for _ in 0..7 {
         pacer.failed(ms(15_000), ms(0), Cause::TimedOut, NO_JITTER);
     }
     assert_eq!(pacer.cause(), None, "their time-out says nothing about now");
-    assert_eq!((pacer.in_flight(), pacer.may_start(ms(15_000), 40)), (0, 8));
+    assert_eq!((pacer.in_flight(), pacer.may_start(ms(15_000), 40)), (8, 0), "nor does it make room");
 }
 
 #[test]
@@ -274,6 +287,16 @@ fn a_server_that_is_full_gets_a_smaller_window() {
     }
     assert_eq!(pacer.window(), 32);
     assert_eq!(pacer.next_start_at(ms(10)), Some(ms(10) + FULL.first_wait()));
+}
+
+#[test]
+fn old_news_of_a_full_server_does_not_close_the_window() {
+    let mut pacer = pacer(64, 0);
+    pacer.started(ms(0), 2);
+    pacer.failed(ms(10), ms(0), Cause::Refused, NO_JITTER);
+    let now = probe_until_well(&mut pacer, ms(10));
+    pacer.failed(now, ms(0), FULL, NO_JITTER);
+    assert_eq!((pacer.window(), pacer.cause()), (64, None));
 }
 
 #[test]
