@@ -1,5 +1,6 @@
 //! What runs: the pooler's configuration after every value has been read, typed and checked.
 
+use crate::written::Dialect;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -84,6 +85,8 @@ pub enum LogFormat {
 /// Everything that `holdfast pooler FILE` needs to run. Durations of zero mean "off".
 #[derive(Clone, Debug)]
 pub struct PoolerConfig {
+    /// Kind of file that it was written in; the two differ in some defaults.
+    pub dialect: Dialect,
     /// Section `[pgbouncer]`.
     pub general: General,
     /// Section `[databases]` without `*`, by the name that clients ask for.
@@ -99,6 +102,10 @@ pub struct PoolerConfig {
 /// Section `[pgbouncer]`.
 #[derive(Clone, Debug)]
 pub struct General {
+    /// The file that this came from (`conffile`).
+    pub conffile: Option<PathBuf>,
+    /// File of users and secrets.
+    pub auth_file: Option<PathBuf>,
     /// TCP addresses to listen on: `listen_addr` × `listen_port`, resolved.
     pub listen: Vec<SocketAddr>,
     /// Port, also part of the Unix socket's name.
@@ -173,7 +180,7 @@ pub struct General {
     pub server_lifetime: Duration,
     /// Idle time after which a server connection is closed.
     pub server_idle_timeout: Duration,
-    /// Idle time after which a server connection is tested before use.
+    /// Idle time after which a server connection is tested before use; 0 = before each use.
     pub server_check_delay: Duration,
     /// That test; empty = an empty query.
     pub server_check_query: String,
