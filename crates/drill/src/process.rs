@@ -1,10 +1,11 @@
 //! What `/proc` says about processes, and signals to them.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::time::Duration;
 
-use rustix::process::{Pid, kill_process};
+use rustix::process::{Pid, Resource, getrlimit, kill_process, setrlimit};
 
 pub use rustix::process::Signal;
 
@@ -20,6 +21,16 @@ pub fn signal(pid: u32, signal: Signal) -> io::Result<()> {
         Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Raises this process' limit of open descriptors as far as it may go, for itself and for what it starts from now on.
+/// Returns the limit.
+pub fn raise_descriptor_limit() -> u64 {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // If it may not be raised, it stays.
+    let _ = setrlimit(Resource::Nofile, limit);
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
 /// The living children of a process, zombies left out.
@@ -52,22 +63,48 @@ pub fn start_ticks(pid: u32) -> Option<u64> {
     Stat::read(pid).map(|stat| stat.start_ticks)
 }
 
-/// CPU time that a process has used in all its living threads, from the scheduler's own count (nanoseconds), or from
-/// clock ticks where the kernel keeps no such count.
-///
-/// # Errors
-/// The process is gone.
-pub fn cpu_time(pid: u32) -> io::Result<Duration> {
-    let mut total_ns = 0_u64;
-    for task in fs::read_dir(format!("/proc/{pid}/task"))? {
-        // A thread may end between the listing and the reading.
-        let text = fs::read_to_string(task?.path().join("schedstat")).unwrap_or_default();
-        total_ns += text.split_whitespace().next().and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
+/// How much CPU time each thread of a process has used so far: the scheduler's own count in nanoseconds, or clock
+/// ticks of the whole process where the kernel keeps no such count. The time of threads that end between two samples
+/// is not seen.
+#[derive(Clone, Debug)]
+pub struct CpuSample {
+    thread_ns: BTreeMap<u32, u64>,
+    ticked: Duration,
+}
+
+impl CpuSample {
+    /// Reads the counts now.
+    ///
+    /// # Errors
+    /// The process is gone.
+    pub fn read(pid: u32) -> io::Result<Self> {
+        let stat = Stat::read(pid).ok_or_else(|| gone(pid))?;
+        let ticked =
+            Duration::from_secs_f64(stat.cpu_ticks as f64 / rustix::param::clock_ticks_per_second() as f64);
+        let mut thread_ns = BTreeMap::new();
+        for task in fs::read_dir(format!("/proc/{pid}/task"))? {
+            let task = task?;
+            let id = task.file_name().to_str().and_then(|name| name.parse().ok());
+            // A thread may end between the listing and the reading.
+            let text = fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
+            let used = text.split_whitespace().next().and_then(|field| field.parse().ok());
+            if let (Some(id), Some(used)) = (id, used) {
+                thread_ns.insert(id, used);
+            }
+        }
+        Ok(Self { thread_ns, ticked })
     }
-    let stat = Stat::read(pid).ok_or_else(|| gone(pid))?;
-    let ticked =
-        Duration::from_secs_f64(stat.cpu_ticks as f64 / rustix::param::clock_ticks_per_second() as f64);
-    Ok(if total_ns == 0 { ticked } else { Duration::from_nanos(total_ns) })
+
+    /// CPU time used from this sample to a later one of the same process.
+    #[must_use]
+    pub fn until(&self, later: &Self) -> Duration {
+        if later.thread_ns.values().all(|used| *used == 0) {
+            return later.ticked.saturating_sub(self.ticked);
+        }
+        let used =
+            |(id, used): (&u32, &u64)| used.saturating_sub(self.thread_ns.get(id).copied().unwrap_or(0));
+        Duration::from_nanos(later.thread_ns.iter().map(used).sum())
+    }
 }
 
 /// Resident memory of a process in bytes (`VmRSS`).
@@ -145,13 +182,14 @@ mod tests {
     #[test]
     fn cpu_time_grows_with_work() {
         let me = std::process::id();
-        let before = cpu_time(me).unwrap();
+        let before = CpuSample::read(me).unwrap();
         let end = clock::now() + Duration::from_millis(60);
         while clock::now() < end {
-            std::hint::black_box(before);
+            std::hint::black_box(&before);
         }
         // Other work on the machine may take most of the time, so only a small part is asked for.
-        assert!(cpu_time(me).unwrap() > before);
+        let used = before.until(&CpuSample::read(me).unwrap());
+        assert!(used > Duration::from_millis(2), "{used:?}");
         assert!(resident_bytes(me).unwrap() > 0);
     }
 }

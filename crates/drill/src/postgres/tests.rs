@@ -96,3 +96,32 @@ fn only_titles_of_client_processes_are_taken_for_backends() {
     assert!(!serves_client("postgres: logical replication launcher"));
     assert!(!serves_client("/usr/lib/postgresql/15/bin/postgres -D /tmp/x"));
 }
+
+#[test]
+#[ignore = "the owner that the next test kills"]
+fn owner_to_be_killed() {
+    use std::io::Write as _;
+    let server = PrivatePostgres::start_default().unwrap();
+    println!("server {} {}", server.pid().unwrap(), server.socket_dir().display());
+    std::io::stdout().flush().unwrap();
+    clock::rest(START_LIMIT);
+}
+
+#[test]
+fn a_server_whose_owner_was_killed_is_stopped_and_its_folder_removed() {
+    use std::io::{BufRead as _, BufReader};
+    let mut owner = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "postgres::tests::owner_to_be_killed", "--ignored", "--nocapture"])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(owner.stdout.take().unwrap()).lines();
+    let line = lines.map(Result::unwrap).find(|line| line.contains("server ")).unwrap();
+    let mut words = line.split(' ').skip_while(|word| *word != "server").skip(1);
+    let pid = words.next().unwrap().parse().unwrap();
+    let folder = PathBuf::from(words.next().unwrap());
+    assert!(process::state(pid).is_some() && folder.exists());
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    assert!(clock::wait_for(STOP_LIMIT, || process::state(pid).is_none() && !folder.exists()));
+}
