@@ -11,6 +11,7 @@ pub mod postgres;
 pub mod process;
 pub mod relay;
 pub mod scratch;
+pub mod stall;
 pub mod wire;
 
 mod clock;

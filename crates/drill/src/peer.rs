@@ -23,6 +23,37 @@ use crate::wire::{Address, ConnectOptions};
 /// How long a pooler may take until it listens.
 const START_LIMIT: Duration = Duration::from_secs(15);
 
+/// A pooler that can be started.
+#[derive(Clone, Debug)]
+pub enum PoolerProgram {
+    /// Ours.
+    Holdfast(Holdfast),
+    /// PgBouncer.
+    Pgbouncer(Pgbouncer),
+}
+
+impl PoolerProgram {
+    /// What it is, with its version.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::Holdfast(_) => "holdfast".to_owned(),
+            Self::Pgbouncer(pgbouncer) => format!("PgBouncer {}", pgbouncer.version()),
+        }
+    }
+
+    /// Starts one, and waits until it listens.
+    ///
+    /// # Errors
+    /// It does not come up; the error quotes its log.
+    pub fn start(&self, setup: &PoolerSetup) -> anyhow::Result<Peer> {
+        match self {
+            Self::Holdfast(holdfast) => holdfast.start(setup),
+            Self::Pgbouncer(pgbouncer) => pgbouncer.start(setup),
+        }
+    }
+}
+
 /// A running pooler. Dropping it kills it and removes its folder.
 #[derive(Debug)]
 pub struct Peer {

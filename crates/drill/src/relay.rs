@@ -2,7 +2,7 @@
 
 mod pump;
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use serde::Serialize;
-use tokio::net::{TcpListener, TcpSocket};
+use tokio::net::TcpListener;
 use tokio::runtime;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use crate::port::PortLease;
 
 /// `listen(2)` backlog: thousands of clients may come at once.
-const BACKLOG: u32 = 4096;
+const BACKLOG: i32 = 4096;
 
 /// What the relay does now.
 #[derive(Clone, Debug, Default)]
@@ -93,11 +93,10 @@ impl Relay {
         let port = PortLease::take()?;
         let (faults, seen) = watch::channel(Faults::default());
         let counters = Arc::new(Counters::default());
+        let listener = listen(port.address()).context("the relay cannot listen")?;
         let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
-        let listener =
-            runtime.block_on(async { listen(port.address()) }).context("the relay cannot listen")?;
         let shared = Arc::clone(&counters);
-        let work = move || runtime.block_on(serve(&listener, target, seen, &shared));
+        let work = move || runtime.block_on(serve(listener, target, seen, &shared));
         let thread = thread::Builder::new().name("relay".to_owned()).spawn(work)?;
         Ok(Self { port, faults, counters, thread: Some(thread) })
     }
@@ -184,20 +183,22 @@ impl Drop for Relay {
     }
 }
 
-fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
-    debug_assert!(address.ip() == Ipv4Addr::LOCALHOST);
-    let socket = TcpSocket::new_v4()?;
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    socket.listen(BACKLOG)
+fn listen(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
+    let listener = std::net::TcpListener::bind(address)?;
+    // A second listen(2) only changes the backlog.
+    rustix::net::listen(&listener, BACKLOG)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
 }
 
 async fn serve(
-    listener: &TcpListener,
+    listener: std::net::TcpListener,
     target: SocketAddr,
     faults: watch::Receiver<Faults>,
     counters: &Arc<Counters>,
 ) {
+    // Fails only where the runtime cannot watch a socket at all; the caller then sees refused connections.
+    let Ok(listener) = TcpListener::from_std(listener) else { return };
     let mut stopper = faults.clone();
     let mut connections = JoinSet::new();
     loop {
