@@ -5,6 +5,8 @@
 
 pub mod accept;
 pub mod connect;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 pub mod md5;
 pub mod message;
 pub mod scram;

@@ -80,3 +80,48 @@ fn hex_of(parts: &[&[u8]]) -> [u8; HEX_BYTES] {
 fn hex_digit(nibble: u8) -> u8 {
     if nibble < 10 { b'0' + nibble } else { b'a' + nibble - 10 }
 }
+
+#[cfg(test)]
+mod tests {
+    use postgres_protocol::authentication::md5_hash;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_stored_secret_is_the_md5_of_password_and_user() {
+        let stored = Md5Secret::parse("md57561d9278ce28197a2111de89346a5e5").unwrap();
+        assert!(stored == Md5Secret::derive(b"pencil", "ada"));
+        assert!(stored != Md5Secret::derive(b"pencil", "eve"));
+        assert_eq!(format!("{stored:?}"), "Md5Secret(hidden)");
+    }
+
+    #[test]
+    fn only_md5_and_32_lower_case_hex_digits_are_a_secret() {
+        let good = "md50123456789abcdef0123456789abcdef";
+        assert!(Md5Secret::parse(good).is_some());
+        for bad in
+            ["", "md5", &good[..34], &format!("{good}0"), &good.to_uppercase(), &good.replace('f', "g")]
+        {
+            assert!(Md5Secret::parse(bad).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_answer_to_another_salt_or_cut_short_is_refused() {
+        let secret = Md5Secret::derive(b"pencil", "ada");
+        let answer = secret.answer(*b"salt");
+        assert!(secret.accepts(&answer, *b"salt"));
+        assert!(!secret.accepts(&answer, *b"tlas"));
+        assert!(!secret.accepts(&answer[..34], *b"salt"));
+        assert!(!secret.accepts(b"", *b"salt"));
+    }
+
+    proptest! {
+        #[test]
+        fn answers_are_those_of_another_library(user in "\\PC*", password: Vec<u8>, salt: [u8; 4]) {
+            let theirs = md5_hash(user.as_bytes(), &password, salt);
+            prop_assert_eq!(&Md5Secret::derive(&password, &user).answer(salt)[..], theirs.as_bytes());
+        }
+    }
+}

@@ -39,9 +39,13 @@ impl AwaitServerFirst {
     /// Begins an exchange and gives the first message; of `random` 18 bytes become the nonce.
     #[must_use]
     pub fn new(secret: ClientSecret, random: &[u8; 32]) -> (Self, Vec<u8>) {
-        let mut transcript = String::from("n=,r=");
-        let nonce_start = transcript.len();
-        transcript.extend(nonce(random).map(char::from));
+        // The user's name is the one of the start-up message; PostgreSQL ignores any here.
+        Self::with_nonce(secret, "", &String::from_iter(nonce(random).map(char::from)))
+    }
+
+    pub(super) fn with_nonce(secret: ClientSecret, user: &str, nonce: &str) -> (Self, Vec<u8>) {
+        let transcript = format!("n={user},r={nonce}");
+        let nonce_start = transcript.len() - nonce.len();
         let client_first = [HEADER, &transcript].concat().into_bytes();
         (Self { secret, transcript, nonce_start }, client_first)
     }

@@ -70,10 +70,18 @@ impl AwaitClientFirst {
         if !nonce_is_valid(client_nonce) {
             return Err(ScramError::Malformed("non-printable characters in nonce"));
         }
-        Ok(self.challenge(binding, bare, client_nonce))
+        let server_nonce = std::str::from_utf8(&self.nonce).unwrap_or_default();
+        Ok(AwaitClientFinal::challenge(self.verifier, binding, bare, [client_nonce, server_nonce]))
     }
+}
 
-    fn challenge(self, binding: &'static str, bare: &str, client_nonce: &str) -> AwaitClientFinal {
+impl AwaitClientFinal {
+    pub(super) fn challenge(
+        verifier: Arc<Verifier>,
+        binding: &'static str,
+        bare: &str,
+        [client_nonce, server_nonce]: [&str; 2],
+    ) -> Self {
         let mut transcript = String::with_capacity(bare.len() + client_nonce.len() + 128);
         transcript.push_str(bare);
         transcript.push(',');
@@ -81,23 +89,21 @@ impl AwaitClientFirst {
         transcript.push_str("r=");
         let nonce_start = transcript.len();
         transcript.push_str(client_nonce);
-        transcript.extend(self.nonce.iter().map(|byte| char::from(*byte)));
+        transcript.push_str(server_nonce);
         let nonce_end = transcript.len();
         transcript.push_str(",s=");
-        STANDARD.encode_string(self.verifier.salt(), &mut transcript);
+        STANDARD.encode_string(verifier.salt(), &mut transcript);
         transcript.push_str(",i=");
-        transcript.push_str(&self.verifier.iterations().to_string());
-        AwaitClientFinal {
-            verifier: self.verifier,
+        transcript.push_str(&verifier.iterations().to_string());
+        Self {
+            verifier,
             binding,
             server_first: start..transcript.len(),
             nonce: nonce_start..nonce_end,
             transcript,
         }
     }
-}
 
-impl AwaitClientFinal {
     /// The challenge to send.
     #[must_use]
     pub fn server_first(&self) -> &[u8] {
