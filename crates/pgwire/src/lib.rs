@@ -5,10 +5,12 @@
 
 pub mod accept;
 pub mod connect;
+pub mod frame;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 pub mod md5;
 pub mod message;
+pub mod replies;
 pub mod scram;
 mod secret;
 pub mod startup;

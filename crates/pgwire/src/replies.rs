@@ -1,0 +1,353 @@
+//! What a server still owes: the queue of replies that the messages sent to it will bring.
+//!
+//! At any moment it tells whether the server is at rest, in the middle of a batch, or in a COPY, and whether the next
+//! answer belongs to the client or to the pooler itself. Any message that does not fit the queue is a [`Desync`]: the
+//! connection is then closed, since a reply that is one behind would go to the wrong client.
+//! Source: PostgreSQL documentation, "Message Flow".
+
+use crate::message::TransactionStatus;
+use std::collections::VecDeque;
+use thiserror::Error;
+
+/// Most replies owed at once. A client with more in flight is not read until some have come.
+pub const MAX_OWED: usize = 65_536;
+
+/// Who asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The client: the answer is forwarded.
+    Client,
+    /// The pooler: the answer is swallowed.
+    Pooler,
+}
+
+/// What a message from the server is part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// The answer to something that `Origin` asked.
+    Answer(Origin),
+    /// Notice, notification or parameter status, at any time.
+    Asynchronous,
+    /// ReadyForQuery for something that `Origin` asked.
+    Ready(Origin, TransactionStatus),
+}
+
+/// What the server is in the middle of: the ground for what to do with it when its client is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owes {
+    /// An extended batch that has no Sync yet.
+    Batch,
+    /// COPY from the client; `extended` if by the extended protocol.
+    CopyIn {
+        /// A Sync has to follow CopyFail.
+        extended: bool,
+    },
+    /// COPY to the client.
+    CopyOut,
+    /// Nothing: it is at rest, with this transaction status.
+    Nothing(TransactionStatus),
+    /// The answer to a query or a synced batch.
+    Query,
+    /// A replication stream.
+    Replication,
+}
+
+/// The server sent a message that nothing sent to it explains.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error("server sent '{}' where {expected} was due", got.escape_ascii())]
+pub struct Desync {
+    /// The tag that came.
+    pub got: u8,
+    /// What was expected.
+    pub expected: &'static str,
+}
+
+/// The client has more in flight than [`MAX_OWED`], or sent a message that has no place in a running session.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum SendError {
+    /// Too many replies owed.
+    #[error("more than {MAX_OWED} replies are owed")]
+    Full,
+    /// Not a message of the protocol.
+    #[error("unknown message type '{}'", tag.escape_ascii())]
+    Unknown {
+        /// The tag as sent.
+        tag: u8,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Bind,
+    Close,
+    /// CopyDone or CopyFail: brings no reply of its own, but ends the stretch in which the server ignores Sync.
+    CopyEnd,
+    Describe,
+    Execute,
+    FunctionCall,
+    Parse,
+    Query,
+    Sync,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Owed {
+    kind: Kind,
+    origin: Origin,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Copy {
+    Both,
+    In,
+    None,
+    Out,
+}
+
+/// The replies that one server still owes, in order.
+#[derive(Debug)]
+pub struct ReplyQueue {
+    owed: VecDeque<Owed>,
+    status: TransactionStatus,
+    copy: Copy,
+    /// An extended message was sent and no Sync after it.
+    open_batch: bool,
+    /// The server reported an error and ignores everything up to the next Sync, which has not been sent yet.
+    skipping: bool,
+    /// It cannot be told how many Syncs the server swallowed in a COPY that failed: settled, but not to be used again.
+    doubtful: bool,
+}
+
+impl Default for ReplyQueue {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ReplyQueue {
+    /// For a server that has just logged us in.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            owed: VecDeque::new(),
+            status: TransactionStatus::Idle,
+            copy: Copy::None,
+            open_batch: false,
+            skipping: false,
+            doubtful: false,
+        }
+    }
+
+    /// The last transaction status that the server reported.
+    #[must_use]
+    pub const fn status(&self) -> TransactionStatus {
+        self.status
+    }
+
+    /// Replies owed.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.owed.len()
+    }
+
+    /// Whose answer comes next.
+    #[must_use]
+    pub fn head_origin(&self) -> Option<Origin> {
+        self.owed.front().map(|owed| owed.origin)
+    }
+
+    /// True if no reply is owed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.owed.is_empty()
+    }
+
+    /// True if nothing is owed, no batch is open and no transaction either: another client may have the server.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.owed.is_empty() && !self.open_batch && matches!(self.status, TransactionStatus::Idle)
+    }
+
+    /// True if the server must not be used again although it looks settled.
+    #[must_use]
+    pub const fn is_doubtful(&self) -> bool {
+        self.doubtful
+    }
+
+    /// What the server is in the middle of.
+    #[must_use]
+    pub fn owes(&self) -> Owes {
+        match self.copy {
+            Copy::Both => Owes::Replication,
+            // All data has been sent; what is left is the server's work.
+            Copy::In if self.owed.iter().any(|owed| owed.kind == Kind::CopyEnd) => {
+                if self.open_batch {
+                    Owes::Batch
+                } else {
+                    Owes::Query
+                }
+            }
+            Copy::In => {
+                Owes::CopyIn { extended: self.owed.front().is_some_and(|head| head.kind == Kind::Execute) }
+            }
+            Copy::Out => Owes::CopyOut,
+            Copy::None if self.open_batch => Owes::Batch,
+            Copy::None if self.owed.is_empty() => Owes::Nothing(self.status),
+            Copy::None => Owes::Query,
+        }
+    }
+
+    /// True if an extended batch has been begun and no Sync sent after it.
+    #[must_use]
+    pub const fn has_open_batch(&self) -> bool {
+        self.open_batch
+    }
+
+    /// Notes a message that goes to the server.
+    ///
+    /// # Errors
+    /// Too many replies owed, or a tag that no client sends in a running session. The message must then not be sent.
+    pub fn sent(&mut self, tag: u8, origin: Origin) -> Result<(), SendError> {
+        let kind = match tag {
+            b'Q' => Kind::Query,
+            b'P' => Kind::Parse,
+            b'B' => Kind::Bind,
+            b'D' => Kind::Describe,
+            b'E' => Kind::Execute,
+            b'C' => Kind::Close,
+            b'S' => Kind::Sync,
+            b'F' => Kind::FunctionCall,
+            b'c' | b'f' => Kind::CopyEnd,
+            // CopyData and Flush bring nothing.
+            b'd' | b'H' => return Ok(()),
+            _ => return Err(SendError::Unknown { tag }),
+        };
+        if self.owed.len() >= MAX_OWED {
+            return Err(SendError::Full);
+        }
+        match kind {
+            Kind::Sync => {
+                self.open_batch = false;
+                self.skipping = false;
+            }
+            // Outside a COPY the server ignores them.
+            Kind::CopyEnd if self.owed.is_empty() => return Ok(()),
+            Kind::CopyEnd => {}
+            _ if self.skipping => return Ok(()),
+            Kind::Query | Kind::FunctionCall => {}
+            _ => self.open_batch = true,
+        }
+        self.owed.push_back(Owed { kind, origin });
+        Ok(())
+    }
+
+    /// Notes a message that came from the server; `first` is the first byte of its body, if any.
+    ///
+    /// # Errors
+    /// The message fits nothing that was sent: the connection must be closed.
+    pub fn received(&mut self, tag: u8, first: Option<u8>) -> Result<Received, Desync> {
+        if matches!(tag, b'N' | b'A' | b'S') {
+            return Ok(Received::Asynchronous);
+        }
+        self.drop_copy_ends();
+        let Some(&head) = self.owed.front() else {
+            // Errors of a server that closes by itself come unasked.
+            return if tag == b'E' {
+                Ok(Received::Asynchronous)
+            } else {
+                Err(Desync { got: tag, expected: "nothing" })
+            };
+        };
+        let simple = matches!(head.kind, Kind::Query | Kind::FunctionCall);
+        match (tag, head.kind) {
+            (b'1', Kind::Parse) | (b'2', Kind::Bind) | (b'3', Kind::Close) | (b's', Kind::Execute) => {
+                self.owed.pop_front();
+            }
+            (b'T' | b'n', Kind::Describe) => {
+                self.owed.pop_front();
+            }
+            (b't', Kind::Describe) | (b'V', Kind::FunctionCall) => {}
+            (b'T', Kind::Query) => {}
+            (b'D' | b'd', Kind::Query | Kind::Execute) | (b'c', Kind::Query | Kind::Execute) => {}
+            (b'G', Kind::Query | Kind::Execute) => self.copy = Copy::In,
+            (b'H', Kind::Query | Kind::Execute) => self.copy = Copy::Out,
+            (b'W', Kind::Query | Kind::Execute) => self.copy = Copy::Both,
+            (b'C' | b'I', Kind::Query | Kind::Execute) => self.finish_command(head.kind),
+            (b'E', _) => self.fail_command(simple),
+            (b'Z', Kind::Query | Kind::Sync | Kind::FunctionCall) => {
+                let Some(status) = first.and_then(TransactionStatus::from_byte) else {
+                    return Err(Desync { got: tag, expected: "a transaction status" });
+                };
+                self.owed.pop_front();
+                self.status = status;
+                self.copy = Copy::None;
+                self.drop_copy_ends();
+                if self.doubtful {
+                    // The rest may have been swallowed by the COPY that failed.
+                    self.owed.clear();
+                }
+                return Ok(Received::Ready(head.origin, status));
+            }
+            (_, kind) => return Err(Desync { got: tag, expected: kind.answer() }),
+        }
+        Ok(Received::Answer(head.origin))
+    }
+
+    /// A command of the head is complete. In a COPY from the client the server has ignored each Sync before the end.
+    fn finish_command(&mut self, kind: Kind) {
+        if self.copy == Copy::In
+            && let Some(end) = self.owed.iter().position(|owed| owed.kind == Kind::CopyEnd)
+        {
+            self.owed.drain(1..=end);
+        }
+        self.copy = Copy::None;
+        if kind == Kind::Execute {
+            self.owed.pop_front();
+        }
+    }
+
+    /// After an error, the simple protocol goes on to its ReadyForQuery and the extended one skips to Sync.
+    fn fail_command(&mut self, simple: bool) {
+        let was_copy_in = self.copy == Copy::In;
+        self.copy = Copy::None;
+        if was_copy_in {
+            let end = self.owed.iter().position(|owed| owed.kind == Kind::CopyEnd).unwrap_or(self.owed.len());
+            if self.owed.iter().take(end).any(|owed| owed.kind == Kind::Sync) {
+                self.doubtful = true;
+            }
+        }
+        if simple {
+            return;
+        }
+        while self.owed.front().is_some_and(|owed| owed.kind != Kind::Sync) {
+            self.owed.pop_front();
+        }
+        self.skipping = self.owed.is_empty();
+    }
+
+    fn drop_copy_ends(&mut self) {
+        while self.owed.front().is_some_and(|owed| owed.kind == Kind::CopyEnd) {
+            self.owed.pop_front();
+        }
+    }
+}
+
+impl Kind {
+    const fn answer(self) -> &'static str {
+        match self {
+            Self::Bind => "BindComplete",
+            Self::Close => "CloseComplete",
+            Self::CopyEnd => "nothing",
+            Self::Describe => "a description",
+            Self::Execute => "the rows or the end of an Execute",
+            Self::FunctionCall => "the answer to a function call",
+            Self::Parse => "ParseComplete",
+            Self::Query => "the answer to a query",
+            Self::Sync => "ReadyForQuery",
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "replies_tests.rs"]
+mod tests;

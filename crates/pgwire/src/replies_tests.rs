@@ -1,0 +1,210 @@
+use super::*;
+use proptest::prelude::*;
+
+fn send(queue: &mut ReplyQueue, tags: &[u8]) {
+    for &tag in tags {
+        queue.sent(tag, Origin::Client).unwrap();
+    }
+}
+
+/// Feeds server messages; `Z` is written as its status byte behind a colon, e.g. `C:I`.
+fn receive(queue: &mut ReplyQueue, tags: &str) -> Vec<Received> {
+    let mut seen = Vec::new();
+    let mut bytes = tags.bytes();
+    while let Some(tag) = bytes.next() {
+        let (tag, first) = if tag == b':' { (b'Z', bytes.next()) } else { (tag, None) };
+        seen.push(queue.received(tag, first).unwrap());
+    }
+    seen
+}
+
+#[test]
+fn a_simple_query_is_settled_by_its_ready_and_not_before() {
+    let mut queue = ReplyQueue::new();
+    send(&mut queue, b"Q");
+    receive(&mut queue, "TDC");
+    assert!(!queue.is_settled());
+    assert_eq!(receive(&mut queue, ":I"), [Received::Ready(Origin::Client, TransactionStatus::Idle)]);
+    assert!(queue.is_settled());
+}
+
+#[test]
+fn a_pipeline_is_settled_only_by_its_last_ready() {
+    let mut queue = ReplyQueue::new();
+    send(&mut queue, b"QQQ");
+    receive(&mut queue, "C:TTDC:TC");
+    assert!(!queue.is_settled());
+    receive(&mut queue, ":I");
+    assert!(queue.is_settled());
+}
+
+#[test]
+fn a_transaction_or_a_batch_without_sync_keeps_the_server() {
+    let mut queue = ReplyQueue::new();
+    send(&mut queue, b"Q");
+    receive(&mut queue, "C:T");
+    assert_eq!(queue.owes(), Owes::Nothing(TransactionStatus::InTransaction));
+    send(&mut queue, b"Q");
+    receive(&mut queue, "C:I");
+    assert!(queue.is_settled());
+    send(&mut queue, b"PDH");
+    receive(&mut queue, "1tT");
+    assert!(queue.is_empty() && !queue.is_settled());
+    assert_eq!(queue.owes(), Owes::Batch);
+    send(&mut queue, b"BES");
+    receive(&mut queue, "2DC:I");
+    assert!(queue.is_settled());
+}
+
+#[test]
+fn after_an_error_everything_up_to_sync_is_skipped() {
+    let mut queue = ReplyQueue::new();
+    send(&mut queue, b"PBDES");
+    receive(&mut queue, "1E:I");
+    assert!(queue.is_settled());
+    // The error comes before the rest of the batch has been sent.
+    send(&mut queue, b"P");
+    receive(&mut queue, "E");
+    send(&mut queue, b"BEPQ");
+    assert!(queue.is_empty());
+    send(&mut queue, b"SQ");
+    receive(&mut queue, ":IC:I");
+    assert!(queue.is_settled());
+}
+
+#[test]
+fn an_error_at_commit_leaves_the_sync_owed() {
+    let mut queue = ReplyQueue::new();
+    send(&mut queue, b"PBES");
+    receive(&mut queue, "12CE:I");
+    assert!(queue.is_settled());
+}
+
+#[test]
+fn sync_inside_copy_in_brings_no_reply() {
+    // Parse, Bind, Execute, Sync, CopyData, CopyDone, Sync: the first Sync is swallowed (pgbouncer #1023).
+    let mut queue = ReplyQueue::new();
+    send(&mut queue, b"PBES");
+    receive(&mut queue, "12G");
+    assert_eq!(queue.owes(), Owes::CopyIn { extended: true });
+    send(&mut queue, b"ddSdcS");
+    receive(&mut queue, "C");
+    assert!(!queue.is_settled());
+    receive(&mut queue, ":I");
+    assert!(queue.is_settled() && !queue.is_doubtful());
+}
+
+#[test]
+fn a_copy_sent_ahead_of_its_answer_is_understood() {
+    let mut queue = ReplyQueue::new();
+    send(&mut queue, b"PBEddcSQ");
+    receive(&mut queue, "12GC:IC:I");
+    assert!(queue.is_settled());
+    send(&mut queue, b"Qdc");
+    receive(&mut queue, "GC:I");
+    assert!(queue.is_settled());
+}
+
+#[test]
+fn a_failed_copy_with_swallowed_syncs_is_not_used_again() {
+    let mut queue = ReplyQueue::new();
+    send(&mut queue, b"PBES");
+    receive(&mut queue, "12G");
+    send(&mut queue, b"ddcS");
+    receive(&mut queue, "E:I");
+    assert!(queue.is_settled());
+    assert!(queue.is_doubtful());
+}
+
+#[test]
+fn a_failed_copy_without_such_syncs_is_fine() {
+    let mut queue = ReplyQueue::new();
+    send(&mut queue, b"PBE");
+    receive(&mut queue, "12G");
+    send(&mut queue, b"df");
+    receive(&mut queue, "E");
+    send(&mut queue, b"S");
+    receive(&mut queue, ":I");
+    assert!(queue.is_settled() && !queue.is_doubtful());
+    send(&mut queue, b"Q");
+    receive(&mut queue, "G");
+    assert_eq!(queue.owes(), Owes::CopyIn { extended: false });
+    send(&mut queue, b"f");
+    receive(&mut queue, "E:I");
+    assert!(queue.is_settled() && !queue.is_doubtful());
+}
+
+#[test]
+fn copy_out_and_portal_suspension_and_function_calls() {
+    let mut queue = ReplyQueue::new();
+    send(&mut queue, b"Q");
+    receive(&mut queue, "H");
+    assert_eq!(queue.owes(), Owes::CopyOut);
+    receive(&mut queue, "ddcC:I");
+    assert!(queue.is_settled());
+    send(&mut queue, b"PBES");
+    receive(&mut queue, "12Ds:T");
+    assert!(!queue.is_settled());
+    send(&mut queue, b"ECS");
+    receive(&mut queue, "DC3:I");
+    assert!(queue.is_settled());
+    send(&mut queue, b"F");
+    receive(&mut queue, "V:I");
+    assert!(queue.is_settled());
+}
+
+#[test]
+fn answers_to_the_poolers_own_queries_are_told_apart() {
+    let mut queue = ReplyQueue::new();
+    queue.sent(b'Q', Origin::Pooler).unwrap();
+    queue.sent(b'Q', Origin::Client).unwrap();
+    assert_eq!(queue.received(b'C', None), Ok(Received::Answer(Origin::Pooler)));
+    assert_eq!(queue.received(b'S', None), Ok(Received::Asynchronous));
+    assert_eq!(
+        queue.received(b'Z', Some(b'I')),
+        Ok(Received::Ready(Origin::Pooler, TransactionStatus::Idle))
+    );
+    assert_eq!(queue.received(b'T', None), Ok(Received::Answer(Origin::Client)));
+}
+
+#[test]
+fn a_reply_that_nothing_explains_is_a_desync() {
+    let mut queue = ReplyQueue::new();
+    assert!(queue.received(b'Z', Some(b'I')).is_err());
+    send(&mut queue, b"P");
+    assert!(queue.received(b'2', None).is_err());
+    assert_eq!(queue.received(b'1', None), Ok(Received::Answer(Origin::Client)));
+    send(&mut queue, b"S");
+    assert!(queue.received(b'Z', Some(b'?')).is_err());
+}
+
+#[test]
+fn the_queue_is_bounded_and_unknown_messages_are_refused() {
+    let mut queue = ReplyQueue::new();
+    for _ in 0..MAX_OWED {
+        queue.sent(b'P', Origin::Client).unwrap();
+    }
+    assert_eq!(queue.sent(b'P', Origin::Client), Err(SendError::Full));
+    assert_eq!(queue.len(), MAX_OWED);
+    assert_eq!(ReplyQueue::new().sent(b'p', Origin::Client), Err(SendError::Unknown { tag: b'p' }));
+}
+
+proptest! {
+    /// Whatever either side sends, the queue neither panics nor passes its bound, and only ReadyForQuery settles it.
+    #[test]
+    fn any_traffic_keeps_the_bounds(moves in proptest::collection::vec((any::<bool>(), any::<u8>(), any::<Option<u8>>()), 0..200)) {
+        let mut queue = ReplyQueue::new();
+        for (to_server, tag, first) in moves {
+            if to_server {
+                let _ = queue.sent(tag, Origin::Client);
+            } else {
+                let was_settled = queue.is_settled();
+                let result = queue.received(tag, first);
+                if !was_settled && queue.is_settled() {
+                    prop_assert!(matches!(result, Ok(Received::Ready(..))));
+                }
+            }
+            prop_assert!(queue.len() <= MAX_OWED);
+        }
+    }
+}

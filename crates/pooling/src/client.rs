@@ -1,0 +1,110 @@
+//! One client's session.
+
+use crate::connection::{PoolId, ServerId};
+use crate::parameters::Tracked;
+use crate::seam::ClientAddress;
+use overload::Moment;
+use overload::line::Ticket;
+use pgwire::accept::ClientLogin;
+use pgwire::startup::Startup;
+use std::sync::Arc;
+
+/// Eight bytes of BackendKeyData: what a client shows to cancel its query.
+pub(crate) type CancelKeyBytes = [u8; 8];
+
+/// A moment that never comes: no timer is armed.
+pub(crate) const NEVER: Moment = Moment::from_micros(u64::MAX);
+
+/// A client connection. An idle one owns no buffer.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) state: ClientState,
+    /// Set by the login.
+    pub(crate) pool: Option<PoolId>,
+    /// Bytes that have come but may not go on yet: requests of a waiter, or the start of a message.
+    pub(crate) held: Vec<u8>,
+    pub(crate) parameters: Arc<Tracked>,
+    pub(crate) key: CancelKeyBytes,
+    pub(crate) address: ClientAddress,
+    pub(crate) connected_at: Moment,
+    pub(crate) request_at: Moment,
+    /// Since when it has not taken what was sent to it.
+    pub(crate) blocked_since: Option<Moment>,
+    /// Since when the rest of a message is missing while it holds a server.
+    pub(crate) partial_since: Option<Moment>,
+    /// The earliest moment at which the timers look at this client.
+    pub(crate) armed_at: Moment,
+    /// Not read because too many replies are owed.
+    pub(crate) throttled: bool,
+}
+
+/// Where a client stands. Each state owns what is valid only there.
+#[derive(Debug)]
+pub(crate) enum ClientState {
+    /// Has a server; `streaming` bytes of a long message are still to come.
+    Active { server: ServerId, streaming: u32 },
+    /// Logged in, and waits for the parameters that the pool's first server will report.
+    AwaitingWelcome(Ticket),
+    /// A cancel request on its way; closed when that has ended.
+    Cancelling,
+    /// Logged in, and owes nobody anything.
+    Idle,
+    /// Not logged in yet.
+    Login(Box<Login>),
+    /// Bytes that mean nothing any more are thrown away: `discard` of the present message, and what `until` says.
+    Skipping { discard: u32, until: Until },
+    /// In its pool's waiting line.
+    Waiting(Ticket),
+}
+
+/// How far a client's bytes are thrown away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// To the end of a refused message; ReadyForQuery follows.
+    Answer,
+    /// To the end of a message that means nothing here, such as the rest of a COPY that has failed; nothing follows.
+    Stray,
+    /// To the Sync of a refused batch; ReadyForQuery follows.
+    Sync,
+}
+
+/// A login under way.
+#[derive(Debug)]
+pub(crate) enum Login {
+    /// A verifier is being derived from the configured password.
+    Deriving(Startup),
+    /// Nothing but requests for encryption so far; how many have been declined.
+    FirstPacket { declined: u8 },
+    /// The client has been asked for its password.
+    Password { startup: Startup, machine: ClientLogin },
+}
+
+impl Client {
+    pub(crate) fn new(address: ClientAddress, parameters: Arc<Tracked>, now: Moment) -> Self {
+        Self {
+            state: ClientState::Login(Box::new(Login::FirstPacket { declined: 0 })),
+            pool: None,
+            held: Vec::new(),
+            parameters,
+            key: [0; 8],
+            address,
+            connected_at: now,
+            request_at: now,
+            blocked_since: None,
+            partial_since: None,
+            armed_at: NEVER,
+            throttled: false,
+        }
+    }
+
+    /// The state's name as SHOW CLIENTS prints it.
+    pub(crate) const fn state_name(&self) -> &'static str {
+        match self.state {
+            ClientState::Active { .. } => "active",
+            ClientState::AwaitingWelcome(_) | ClientState::Waiting(_) => "waiting",
+            ClientState::Cancelling => "active_cancel_req",
+            ClientState::Idle | ClientState::Skipping { .. } => "idle",
+            ClientState::Login(_) => "login",
+        }
+    }
+}

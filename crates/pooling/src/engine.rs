@@ -1,0 +1,248 @@
+//! The pooler's state machine: entry points for the driver. Each concern has a file of its own below `engine/`.
+//!
+//! Nothing here reads a clock or touches a socket. [`Engine::advance`] sets the time for all that follows in a turn.
+
+mod answer;
+mod cancel;
+mod caps;
+mod departure;
+mod forward;
+mod handoff;
+mod login;
+mod pools;
+mod refill;
+mod reload;
+mod request;
+mod show;
+mod shutdown;
+mod timers;
+
+use crate::client::{CancelKeyBytes, Client, ClientState};
+use crate::connection::{ClientId, ConnectionId, PoolId, ServerId, Slab};
+use crate::parameters::Tracked;
+use crate::pool::Pool;
+use crate::seam::{AttemptId, ClientAddress, Flow, Transport};
+use crate::server::{Server, ServerState};
+use overload::Moment;
+use overload::pacing::LoginPacer;
+use pgwire::scram::{DEFAULT_ITERATIONS, MockSecret, Verifier};
+use settings::pooler::{PoolerConfig, ServerAddress};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+pub use shutdown::Shutdown;
+
+/// Most pools at once; beyond it, pools that nobody uses are forgotten first.
+pub const MAX_POOLS: usize = 65_536;
+
+/// The pooler's state machine.
+#[derive(Debug)]
+pub struct Engine {
+    pub(crate) now: Moment,
+    config: Arc<PoolerConfig>,
+    /// What the process's descriptors allow.
+    descriptor_limit: usize,
+    clients: Slab<ClientId, Client>,
+    servers: Slab<ServerId, Server>,
+    pools: Vec<Pool>,
+    free_pools: Vec<PoolId>,
+    pool_index: HashMap<(Arc<str>, Arc<str>), PoolId>,
+    addresses: Vec<Address>,
+    caps: Vec<caps::Cap>,
+    keys: HashMap<CancelKeyBytes, ClientId>,
+    attempts: HashMap<AttemptId, refill::Attempt>,
+    next_attempt: u64,
+    verifiers: HashMap<String, Arc<Verifier>>,
+    timers: timers::Timers,
+    no_parameters: Arc<Tracked>,
+    in_login: usize,
+    totals: Totals,
+    shutdown: Option<Shutdown>,
+    /// The user id of this process: the same one over the Unix socket may use the console.
+    own_uid: Option<u32>,
+    /// Makes the challenge for users that are not known.
+    mock: MockSecret,
+    /// Whose cancel request is on its way to a server.
+    cancellers: HashMap<ServerId, ClientId>,
+}
+
+/// A server address and the pace at which logins to it may start.
+#[derive(Debug)]
+struct Address {
+    address: ServerAddress,
+    pacer: LoginPacer,
+    /// Pools that wait for the end of a login; each at most once.
+    hungry: Vec<PoolId>,
+}
+
+/// Counters of the whole process.
+#[derive(Debug, Default)]
+struct Totals {
+    clients_refused: u64,
+    logins_refused: u64,
+    probes: u64,
+    protocol_errors: u64,
+}
+
+impl Engine {
+    /// An engine without connections. `descriptor_limit` is how many clients the process's descriptors allow.
+    #[must_use]
+    pub fn new(config: Arc<PoolerConfig>, descriptor_limit: usize, now: Moment) -> Self {
+        Self {
+            now,
+            config,
+            descriptor_limit,
+            clients: Slab::default(),
+            servers: Slab::default(),
+            pools: Vec::new(),
+            free_pools: Vec::new(),
+            pool_index: HashMap::new(),
+            addresses: Vec::new(),
+            caps: Vec::new(),
+            keys: HashMap::new(),
+            attempts: HashMap::new(),
+            next_attempt: 0,
+            verifiers: HashMap::new(),
+            timers: timers::Timers::default(),
+            no_parameters: Arc::default(),
+            in_login: 0,
+            totals: Totals::default(),
+            shutdown: None,
+            own_uid: None,
+            mock: MockSecret::new([0; 32], DEFAULT_ITERATIONS),
+            cancellers: HashMap::new(),
+        }
+    }
+
+    /// Begins: opens the minimum of each pool whose user is known.
+    pub fn start(&mut self, transport: &mut impl Transport) {
+        self.mock = MockSecret::new(transport.random(), self.config.general.scram_iterations);
+        self.open_minimum_pools(transport);
+    }
+
+    /// Tells the engine the user id of its process, once it is settled.
+    pub fn set_own_uid(&mut self, uid: u32) {
+        self.own_uid = Some(uid);
+    }
+
+    /// Sets the time; once a turn, before the other calls. Time never goes back.
+    pub fn advance(&mut self, now: Moment) {
+        self.now = self.now.max(now);
+    }
+
+    /// The configuration that runs.
+    #[must_use]
+    pub const fn config(&self) -> &Arc<PoolerConfig> {
+        &self.config
+    }
+
+    /// A client has connected. `None`: it is not wanted, close it.
+    pub fn accept(&mut self, _transport: &mut impl Transport, address: ClientAddress) -> Option<ClientId> {
+        if self.shutdown.is_some() {
+            return None;
+        }
+        let client = Client::new(address, self.no_parameters.clone(), self.now);
+        let id = self.clients.insert(client)?;
+        self.in_login += 1;
+        self.arm_client(id, self.now + self.config.general.client_login_timeout);
+        Some(id)
+    }
+
+    /// Bytes have come.
+    pub fn on_bytes(&mut self, transport: &mut impl Transport, id: ConnectionId, bytes: &[u8]) {
+        match id {
+            ConnectionId::Client(client) => self.on_client_bytes(transport, client, bytes),
+            ConnectionId::Server(server) => self.on_server_bytes(transport, server, bytes),
+        }
+    }
+
+    /// The peer has closed the connection, or it has failed.
+    pub fn on_end(&mut self, transport: &mut impl Transport, id: ConnectionId) {
+        match id {
+            ConnectionId::Client(client) => self.client_gone(transport, client, "client unexpected eof"),
+            ConnectionId::Server(server) => self.server_gone(transport, server),
+        }
+    }
+
+    /// The peer has hung up, while bytes of it are still unread. A reset is the end; a closed sending side is the end
+    /// for a client that waits, since nobody is there to read the answer.
+    pub fn on_hangup(&mut self, transport: &mut impl Transport, id: ConnectionId, reset: bool) {
+        if let ConnectionId::Client(client) = id
+            && let Some(found) = self.clients.find(client)
+            && (reset || matches!(found.state, ClientState::Waiting(_) | ClientState::AwaitingWelcome(_)))
+        {
+            self.client_gone(transport, client, "client unexpected eof");
+        }
+    }
+
+    /// The peer took some of what is kept for it: it is slow, not stopped.
+    pub fn on_progress(&mut self, id: ConnectionId) {
+        if let ConnectionId::Client(client) = id
+            && let Some(client) = self.clients.find_mut(client)
+            && client.blocked_since.is_some()
+        {
+            client.blocked_since = Some(self.now);
+        }
+    }
+
+    /// The peer took all of what was kept for it: whoever sends to it may be read again.
+    pub fn on_flushed(&mut self, transport: &mut impl Transport, id: ConnectionId) {
+        match id {
+            ConnectionId::Client(id) => {
+                let Some(client) = self.clients.find_mut(id) else { return };
+                client.blocked_since = None;
+                let throttled = client.throttled;
+                match client.state {
+                    ClientState::Active { server, .. } => transport.set_reading(server.into(), true),
+                    _ if throttled => {}
+                    _ => transport.set_reading(id.into(), true),
+                }
+            }
+            ConnectionId::Server(id) => {
+                let Some(server) = self.servers.find(id) else { return };
+                if let ServerState::Active(client) = server.state
+                    && self.clients.find(client).is_some_and(|client| !client.throttled)
+                {
+                    transport.set_reading(client.into(), true);
+                }
+            }
+        }
+    }
+
+    fn pool(&self, id: PoolId) -> &Pool {
+        &self.pools[id.0 as usize]
+    }
+
+    fn pool_mut(&mut self, id: PoolId) -> &mut Pool {
+        &mut self.pools[id.0 as usize]
+    }
+
+    /// Sends to a client; notes when it does not take it, and then reads no more from where the bytes come.
+    fn send_to_client(
+        &mut self,
+        transport: &mut impl Transport,
+        id: ClientId,
+        bytes: &[u8],
+        from: Option<ServerId>,
+    ) {
+        if transport.send(id.into(), &[bytes]) == Flow::Flushed {
+            return;
+        }
+        match from {
+            Some(server) => transport.set_reading(server.into(), false),
+            None => transport.set_reading(id.into(), false),
+        }
+        self.note_blocked(id);
+    }
+
+    fn note_blocked(&mut self, id: ClientId) {
+        let Some(client) = self.clients.find_mut(id) else { return };
+        if client.blocked_since.is_none() {
+            client.blocked_since = Some(self.now);
+            let limit = self.config.general.client_write_timeout;
+            if !limit.is_zero() {
+                self.arm_client(id, self.now + limit);
+            }
+        }
+    }
+}

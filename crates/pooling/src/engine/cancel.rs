@@ -1,0 +1,67 @@
+//! Cancel requests from clients: forwarded to the query that they mean, and to no other.
+
+use super::Engine;
+use crate::client::{CancelKeyBytes, ClientState};
+use crate::connection::{ClientId, ServerId};
+use crate::seam::Transport;
+use crate::server::ServerState;
+use crate::texts;
+
+impl Engine {
+    /// A connection has shown a cancel key. It is closed when the cancel request has ended, as PostgreSQL does.
+    pub(super) fn on_cancel_request(
+        &mut self,
+        transport: &mut impl Transport,
+        id: ClientId,
+        key: CancelKeyBytes,
+    ) {
+        let Some(&target) = self.keys.get(&key) else {
+            return self.client_gone(transport, id, "cancel request with an unknown key");
+        };
+        match self.clients.find(target).map(|client| &client.state) {
+            Some(ClientState::Waiting(ticket)) => {
+                let ticket = *ticket;
+                if let Some(pool) = self.clients.find(target).and_then(|client| client.pool) {
+                    self.pool_mut(pool).line.remove(ticket);
+                    self.update_need(pool);
+                }
+                let error =
+                    texts::error(texts::QUERY_CANCELED, "canceling statement due to user request", None);
+                self.refuse_request(transport, target, &error);
+            }
+            Some(&ClientState::Active { server, .. }) => {
+                let needs_one = self
+                    .servers
+                    .find(server)
+                    // One on its way does for all that ask meanwhile; at rest there is nothing to cancel.
+                    .is_some_and(|server| server.cancels == 0 && !server.replies.is_empty());
+                if needs_one {
+                    self.start_cancel(transport, server);
+                    if let Some(pool) = self.servers.find(server).map(|server| server.pool) {
+                        self.pool_mut(pool).counters.client_cancels += 1;
+                    }
+                    if let Some(requester) = self.clients.find_mut(id) {
+                        requester.state = ClientState::Cancelling;
+                        self.in_login -= 1;
+                        self.cancellers.insert(server, id);
+                        return;
+                    }
+                }
+            }
+            _ => {}
+        }
+        self.client_gone(transport, id, "cancel request");
+    }
+
+    /// The connection of a cancel request has ended: it will not arrive any more.
+    pub fn on_cancel_ended(&mut self, transport: &mut impl Transport, id: ServerId) {
+        if let Some(requester) = self.cancellers.remove(&id) {
+            self.client_gone(transport, requester, "cancel request");
+        }
+        let Some(server) = self.servers.find_mut(id) else { return };
+        server.cancels = server.cancels.saturating_sub(1);
+        if matches!(server.state, ServerState::Cleaning(_)) {
+            self.advance_cleaning(transport, id);
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Shared caps: `max_db_connections` and `max_user_connections` bound several pools together, and those take turns.
+
+use super::Engine;
+use crate::close_cause::CloseCause;
+use crate::connection::PoolId;
+use crate::seam::Transport;
+use overload::fair::Rotation;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// With shares that cannot be equal (four, three and three of ten), the extra place moves on after this.
+const EXTRA_PLACE_TURN: Duration = Duration::from_secs(1);
+
+/// What a cap is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum CapScope {
+    Database(Arc<str>),
+    User(Arc<str>),
+}
+
+/// One shared cap.
+#[derive(Debug)]
+pub(super) struct Cap {
+    scope: CapScope,
+    /// Zero: no limit.
+    limit: usize,
+    /// Servers that count: logging in, in use, idle, and closed but not gone.
+    used: usize,
+    rotation: Rotation,
+    members: Vec<PoolId>,
+}
+
+impl Cap {
+    fn room(&self) -> usize {
+        if self.limit == 0 { usize::MAX } else { self.limit.saturating_sub(self.used) }
+    }
+}
+
+impl Engine {
+    /// Enters a new pool under its caps.
+    pub(super) fn join_caps(&mut self, id: PoolId) {
+        let pool = self.pool(id);
+        let scopes = [
+            (CapScope::Database(pool.database.clone()), pool.settings.max_db_connections),
+            (CapScope::User(pool.user.clone()), pool.settings.max_user_connections),
+        ];
+        for (place, (scope, limit)) in scopes.into_iter().enumerate() {
+            let index = match self.caps.iter().position(|cap| cap.scope == scope) {
+                Some(index) => index,
+                // Without a limit nothing has to be counted, until a reload brings one.
+                None if limit == 0 => continue,
+                None => {
+                    let cap = Cap { scope, limit, used: 0, rotation: Rotation::new(), members: Vec::new() };
+                    self.caps.push(cap);
+                    self.caps.len() - 1
+                }
+            };
+            self.caps[index].limit = limit;
+            if self.pool(id).caps[place] == Some(index) {
+                continue;
+            }
+            let total = self.pool(id).total();
+            let cap = &mut self.caps[index];
+            // A key out of range is counted but takes no turns; there are far fewer pools than keys.
+            let _ = cap.rotation.register(id.0);
+            cap.members.push(id);
+            cap.used += total;
+            self.pool_mut(id).caps[place] = Some(index);
+        }
+    }
+
+    /// Takes a pool that is forgotten out of its caps.
+    pub(super) fn leave_all_caps(&mut self, id: PoolId) {
+        for cap in std::mem::take(&mut self.pool_mut(id).caps).into_iter().flatten() {
+            self.caps[cap].rotation.forget(id.0);
+            self.caps[cap].members.retain(|member| *member != id);
+        }
+    }
+
+    /// Places left for this pool under its caps.
+    pub(super) fn cap_room(&self, id: PoolId) -> usize {
+        self.pool(id).caps.iter().flatten().map(|&cap| self.caps[cap].room()).min().unwrap_or(usize::MAX)
+    }
+
+    /// One more server counts.
+    pub(super) fn enter_caps(&mut self, id: PoolId) {
+        let now = self.now;
+        for cap in self.pool(id).caps.into_iter().flatten() {
+            self.caps[cap].used += 1;
+            self.caps[cap].rotation.served(id.0);
+            self.pool_mut(id).turn_at = now;
+        }
+    }
+
+    /// One server less counts.
+    pub(super) fn leave_caps(&mut self, id: PoolId) {
+        for cap in self.pool(id).caps.into_iter().flatten() {
+            self.caps[cap].used = self.caps[cap].used.saturating_sub(1);
+        }
+    }
+
+    /// Tells the caps whether the pool has waiters that a server would help.
+    pub(super) fn update_need(&mut self, id: PoolId) {
+        let pool = self.pool(id);
+        if pool.caps == [None, None] {
+            return;
+        }
+        let needs = pool.wanted() > 0 && pool.has_waiters() && pool.total() < pool.settings.pool_size;
+        for cap in pool.caps.into_iter().flatten() {
+            self.caps[cap].rotation.set_need(id.0, needs);
+        }
+    }
+
+    /// True if a free server of this pool should go so that another pool under the same exhausted cap gets its share.
+    pub(super) fn should_yield(&self, id: PoolId) -> bool {
+        let pool = self.pool(id);
+        pool.caps.iter().flatten().any(|&cap| {
+            let cap = &self.caps[cap];
+            if cap.room() > 0 {
+                return false;
+            }
+            let Some(other) = cap.rotation.next().filter(|&other| other != id.0) else { return false };
+            let other = self.pool(PoolId(other));
+            let mine = pool.total();
+            let theirs = other.total();
+            mine > theirs + 1
+                || (mine > theirs
+                    && (pool.line.is_empty() || self.now.since(pool.turn_at) >= EXTRA_PLACE_TURN))
+        })
+    }
+
+    /// The caps are exhausted: another pool's idle server makes room.
+    pub(super) fn make_room(&mut self, transport: &mut impl Transport, id: PoolId) {
+        for cap in self.pool(id).caps.into_iter().flatten() {
+            if self.caps[cap].room() > 0 {
+                continue;
+            }
+            let victim = self.caps[cap]
+                .members
+                .iter()
+                .filter(|&&member| member != id)
+                .map(|&member| self.pool(member))
+                .filter(|pool| pool.line.is_empty() && pool.live() > pool.settings.min_pool_size)
+                .filter_map(|pool| pool.idle.front().map(|&server| (pool.total(), server)))
+                .max_by_key(|(total, _)| *total);
+            if let Some((_, server)) = victim {
+                self.close_server(transport, server, CloseCause::Evicted);
+            }
+        }
+    }
+
+    /// A place has become free in this pool: whoever's turn it is under its caps may open a server.
+    pub(super) fn fill_freed_place(&mut self, transport: &mut impl Transport, id: PoolId) {
+        for cap in self.pool(id).caps.into_iter().flatten() {
+            let needy: Vec<u32> = self.caps[cap].rotation.needy().take(super::MAX_POOLS).collect();
+            for other in needy {
+                if self.caps[cap].room() == 0 {
+                    break;
+                }
+                self.refill(transport, PoolId(other));
+            }
+        }
+        self.refill(transport, id);
+    }
+}

@@ -1,0 +1,311 @@
+//! What becomes of a client that leaves, and of the server that it leaves behind.
+//!
+//! A server connection outlives its client. It is used again only after ReadyForQuery, *and* the end of the cancel
+//! request's connection, *and* a round trip of our own: until then a late cancel could hit the next client's query.
+
+use super::Engine;
+use crate::client::ClientState;
+use crate::close_cause::CloseCause;
+use crate::connection::{ClientId, ServerId};
+use crate::seam::{CancelQuery, Transport};
+use crate::server::{CleaningStep, ServerState};
+use crate::texts;
+use overload::Moment;
+use pgwire::message::{TransactionStatus, frontend};
+use pgwire::replies::{Origin, Owes};
+use settings::pooler::ClientDisconnect;
+use std::time::Duration;
+use tracing::{info, warn};
+
+/// Round trips of our own that a late cancel may hit before the server is given up.
+const MAX_CLEANING_RETRIES: u8 = 3;
+
+/// How long the end of a server that we have left is awaited; so long it counts against the pool's size.
+const CLOSING_LIMIT: Duration = Duration::from_secs(60);
+
+impl Engine {
+    /// The client has left by itself.
+    pub(super) fn client_gone(&mut self, transport: &mut impl Transport, id: ClientId, reason: &str) {
+        self.drop_client(transport, id, None, reason);
+    }
+
+    /// The client has to go, and is told why.
+    pub(super) fn dismiss_client(
+        &mut self,
+        transport: &mut impl Transport,
+        id: ClientId,
+        farewell: &[u8],
+        reason: &str,
+    ) {
+        self.drop_client(transport, id, Some(farewell), reason);
+    }
+
+    /// The one way out for a client: out of every list, its server on the way back to use.
+    pub(super) fn drop_client(
+        &mut self,
+        transport: &mut impl Transport,
+        id: ClientId,
+        farewell: Option<&[u8]>,
+        reason: &str,
+    ) {
+        let Some(client) = self.clients.remove(id) else { return };
+        if let Some(farewell) = farewell {
+            transport.send(id.into(), &[farewell]);
+            if self.config.general.log_pooler_errors {
+                warn!(address = ?client.address, "pooler error: {reason}");
+            }
+        }
+        self.log_client_end(&client, reason);
+        transport.close(id.into());
+        if self.keys.get(&client.key) == Some(&id) {
+            self.keys.remove(&client.key);
+        }
+        match client.state {
+            ClientState::Login(_) => {
+                self.in_login -= 1;
+                if farewell.is_none() && client.held.is_empty() {
+                    self.totals.probes += 1;
+                }
+            }
+            ClientState::Waiting(ticket) | ClientState::AwaitingWelcome(ticket) => {
+                if let Some(pool) = client.pool {
+                    let pool = &mut self.pools[pool.0 as usize];
+                    if matches!(client.state, ClientState::Waiting(_)) {
+                        pool.line.remove(ticket);
+                    } else {
+                        pool.welcomes.remove(ticket);
+                    }
+                    if farewell.is_none() {
+                        pool.counters.dead_waiters += 1;
+                    }
+                }
+            }
+            ClientState::Active { server, streaming } => {
+                if let Some(pool) = client.pool
+                    && self.servers.find(server).is_some_and(|server| {
+                        server.from_line && server.assigned_at == self.now && farewell.is_none()
+                    })
+                {
+                    self.pool_mut(pool).counters.dead_handoffs += 1;
+                }
+                self.abandon_server(transport, server, streaming > 0);
+            }
+            ClientState::Cancelling | ClientState::Idle | ClientState::Skipping { .. } => {}
+        }
+        if let Some(pool_id) = client.pool {
+            self.pool_mut(pool_id).clients -= 1;
+            self.update_need(pool_id);
+        }
+    }
+
+    /// A server has lost its client: what is done depends on what is owed.
+    fn abandon_server(&mut self, transport: &mut impl Transport, id: ServerId, mid_message: bool) {
+        transport.set_reading(id.into(), true);
+        let Some(server) = self.servers.find_mut(id) else { return };
+        let pool = &self.pools[server.pool.0 as usize];
+        let policy = pool.settings.client_disconnect;
+        if mid_message {
+            return self.close_server(transport, id, CloseCause::ClientLeftMidMessage);
+        }
+        let limit = self.config.general.cancel_wait_timeout;
+        let mut deadline = Some(self.now + limit);
+        let owes = server.replies.owes();
+        let mut farewell = Vec::new();
+        match owes {
+            Owes::Replication => return self.close_server(transport, id, CloseCause::ClientLeftPolicy),
+            Owes::Nothing(_) => {}
+            Owes::CopyIn { extended } => {
+                frontend::copy_fail(&mut farewell, "client left during COPY");
+                // Neither can fail: what is owed is far below the limit here, or it would be refused the client too.
+                let _ = server.replies.sent(b'f', Origin::Pooler);
+                if extended {
+                    frontend::sync(&mut farewell);
+                    let _ = server.replies.sent(b'S', Origin::Pooler);
+                }
+            }
+            Owes::Batch => {
+                frontend::sync(&mut farewell);
+                let _ = server.replies.sent(b'S', Origin::Pooler);
+            }
+            Owes::CopyOut | Owes::Query => {}
+        }
+        if !farewell.is_empty() {
+            transport.send(id.into(), &[&farewell]);
+        }
+        // In a batch without Sync the server may be at work already; with nothing owed or in COPY IN it is not.
+        let at_work =
+            matches!(owes, Owes::Query | Owes::CopyOut) || (owes == Owes::Batch && server.replies.len() > 1);
+        if at_work {
+            match policy {
+                ClientDisconnect::Close => {
+                    return self.close_server(transport, id, CloseCause::ClientLeftPolicy);
+                }
+                ClientDisconnect::Cancel => {
+                    self.start_cancel(transport, id);
+                    let Some(server) = self.servers.find(id) else { return };
+                    self.pool_mut(server.pool).counters.departure_cancels += 1;
+                }
+                ClientDisconnect::Finish => deadline = None,
+            }
+        }
+        self.start_cleaning(transport, id, true, deadline);
+    }
+
+    /// Sends a cancel request for what a server runs; marked before it is dialled.
+    pub(super) fn start_cancel(&mut self, transport: &mut impl Transport, id: ServerId) {
+        let limit = self.config.general.cancel_wait_timeout;
+        let Some(server) = self.servers.find_mut(id) else { return };
+        server.cancels += 1;
+        server.tainted = true;
+        let pool = &self.pools[server.pool.0 as usize];
+        transport.cancel_query(CancelQuery {
+            server: id,
+            address: pool.target.address.clone(),
+            peer: server.peer,
+            process_id: server.process_id,
+            secret_key: server.secret_key.clone(),
+            limit,
+        });
+    }
+
+    /// Takes a server that is being cleaned one step on, if what it waits for has come.
+    pub(super) fn advance_cleaning(&mut self, transport: &mut impl Transport, id: ServerId) {
+        let drain_limit = self.config.general.drain_limit;
+        let check_query = &self.config.general.server_check_query;
+        let Some(server) = self.servers.find_mut(id) else { return };
+        let ServerState::Cleaning(cleaning) = &mut server.state else { return };
+        if server.replies.is_doubtful() {
+            return self.close_server(transport, id, CloseCause::Desync);
+        }
+        if drain_limit > 0 && cleaning.drained > drain_limit {
+            return self.close_server(transport, id, CloseCause::DrainLimit);
+        }
+        if !server.replies.is_empty() || server.replies.has_open_batch() || server.cancels > 0 {
+            return;
+        }
+        if cleaning.step == CleaningStep::RoundTrip {
+            match server.own_error.take() {
+                None if server.replies.status() == TransactionStatus::Idle => {
+                    server.tainted = false;
+                    return self.release_server(transport, id);
+                }
+                Some(error)
+                    if error.code == texts::QUERY_CANCELED && cleaning.retries < MAX_CLEANING_RETRIES =>
+                {
+                    cleaning.retries += 1;
+                }
+                failed => {
+                    let text = failed.map_or_else(String::new, |error| error.message);
+                    warn!("a server connection could not be reset: {text}");
+                    return self.close_server(transport, id, CloseCause::ResetFailed);
+                }
+            }
+        }
+        cleaning.step = CleaningStep::RoundTrip;
+        let mut queries = Vec::new();
+        let mut count = 0;
+        if server.replies.status() != TransactionStatus::Idle {
+            frontend::query(&mut queries, "ROLLBACK");
+            count += 1;
+        }
+        let reset = if cleaning.thorough { "DISCARD ALL" } else { check_query };
+        frontend::query(&mut queries, reset);
+        count += 1;
+        for _ in 0..count {
+            // Nothing is owed, so there is room.
+            let _ = server.replies.sent(b'Q', Origin::Pooler);
+        }
+        server.own_error = None;
+        transport.send(id.into(), &[&queries]);
+    }
+
+    /// We leave a server: it hears Terminate, and counts until its end has been seen.
+    pub(super) fn close_server(&mut self, transport: &mut impl Transport, id: ServerId, cause: CloseCause) {
+        let Some(server) = self.servers.find(id) else { return };
+        if matches!(server.state, ServerState::Closing) {
+            return;
+        }
+        let pool_id = server.pool;
+        let pid = server.process_id;
+        // With part of a message under way, Terminate would be read as its rest.
+        let speaks = cause != CloseCause::ClientLeftMidMessage;
+        self.count_close(pool_id, pid, cause);
+        self.move_server(id, ServerState::Closing);
+        if speaks {
+            let mut terminate = Vec::new();
+            frontend::terminate(&mut terminate);
+            transport.send(id.into(), &[&terminate]);
+        }
+        transport.set_reading(id.into(), true);
+        transport.shut_down_write(id.into());
+        self.arm_server(id, self.now + CLOSING_LIMIT);
+    }
+
+    fn count_close(&mut self, pool_id: crate::connection::PoolId, process_id: i32, cause: CloseCause) {
+        let pool = self.pool_mut(pool_id);
+        pool.counters.server_closes[cause as usize] += 1;
+        info!(database = %pool.database, user = %pool.user, process_id, "closing because: {}", cause.log_text());
+    }
+
+    /// A server's connection has ended.
+    pub(super) fn server_gone(&mut self, transport: &mut impl Transport, id: ServerId) {
+        let Some(server) = self.servers.find(id) else { return };
+        let pool_id = server.pool;
+        let pid = server.process_id;
+        let client = match server.state {
+            ServerState::Active(client) => Some(client),
+            _ => None,
+        };
+        if !matches!(server.state, ServerState::Closing) {
+            self.count_close(pool_id, pid, CloseCause::ServerClosed);
+        }
+        self.forget_server(transport, id);
+        if let Some(client) = client {
+            let farewell = texts::fatal_with_detail(
+                texts::CONNECTION_FAILURE,
+                "server conn crashed?",
+                "The connection to the database ended while this session was using it.",
+            );
+            self.dismiss_client(transport, client, &farewell, "server conn crashed?");
+        }
+        self.fill_freed_place(transport, pool_id);
+    }
+
+    /// Takes a server out of every list.
+    pub(super) fn forget_server(&mut self, transport: &mut impl Transport, id: ServerId) {
+        // Through the one place that keeps the counts: closing is the last state.
+        self.move_server(id, ServerState::Closing);
+        let Some(server) = self.servers.remove(id) else { return };
+        self.pool_mut(server.pool).closing -= 1;
+        self.leave_caps(server.pool);
+        transport.close(id.into());
+        self.free_if_removed(server.pool);
+    }
+
+    /// The limits of a server that is being cleaned or closed have been reached, perhaps.
+    pub(super) fn check_server_limits(
+        &mut self,
+        transport: &mut impl Transport,
+        id: ServerId,
+    ) -> Option<Moment> {
+        let now = self.now;
+        let server = self.servers.find(id)?;
+        match &server.state {
+            ServerState::Cleaning(cleaning) => match cleaning.deadline {
+                Some(deadline) if deadline <= now => {
+                    self.close_server(transport, id, CloseCause::DrainLimit);
+                    None
+                }
+                deadline => deadline,
+            },
+            ServerState::Closing => {
+                // It was told to go; its backend is given up as a straggler.
+                let pool_id = server.pool;
+                self.forget_server(transport, id);
+                self.fill_freed_place(transport, pool_id);
+                None
+            }
+            ServerState::Active(_) | ServerState::Idle => None,
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Requests on their way from a client to its server.
+
+use super::Engine;
+use crate::client::ClientState;
+use crate::connection::{ClientId, ServerId};
+use crate::seam::{Flow, Transport};
+use pgwire::frame;
+use pgwire::replies::{Origin, SendError};
+
+/// What stopped the scan of a client's bytes.
+enum Stop {
+    /// All is judged; what is behind `end` waits for its rest.
+    Tail,
+    /// The session ends here.
+    Terminate,
+    /// Not the protocol.
+    Broken(String),
+    /// Too much in flight.
+    Full,
+}
+
+impl Engine {
+    /// Sends what a client has sent on to its server: whole messages at once, long ones as they come. `prefix` is a
+    /// query of the pooler's own that goes ahead in the same write; its reply is noted already.
+    ///
+    /// A message that may be held is never sent in part: if its client dies, the server is not left half-told.
+    pub(super) fn forward_request(
+        &mut self,
+        transport: &mut impl Transport,
+        id: ClientId,
+        server_id: ServerId,
+        chunk: &[u8],
+        prefix: Option<&[u8]>,
+    ) {
+        let Some(client) = self.clients.find_mut(id) else { return };
+        let Some(server) = self.servers.find_mut(server_id) else { return };
+        let ClientState::Active { mut streaming, .. } = client.state else { return };
+        let limit = self.config.general.max_packet_size;
+        let hold_limit = self.config.general.waiter_buffer;
+        let pool = &mut self.pools[server.pool.0 as usize];
+
+        let mut joined = std::mem::take(&mut client.held);
+        let bytes = if joined.is_empty() {
+            chunk
+        } else {
+            joined.extend_from_slice(chunk);
+            &joined[..]
+        };
+
+        let was_at_rest = server.replies.is_empty();
+        let step = bytes.len().min(streaming as usize);
+        streaming -= u32::try_from(step).unwrap_or(streaming);
+        let mut end = step;
+        let stop = loop {
+            let rest = &bytes[end..];
+            if rest.is_empty() {
+                break Stop::Tail;
+            }
+            let head = match frame::head(rest, limit) {
+                Err(error) => break Stop::Broken(error.to_string()),
+                Ok(None) => break Stop::Tail,
+                Ok(Some(head)) => head,
+            };
+            if head.tag == b'X' {
+                break Stop::Terminate;
+            }
+            let whole = head.total <= rest.len();
+            if !whole && head.total <= hold_limit {
+                break Stop::Tail;
+            }
+            match server.replies.sent(head.tag, Origin::Client) {
+                Ok(()) => {}
+                Err(SendError::Full) => break Stop::Full,
+                Err(unknown @ SendError::Unknown { .. }) => break Stop::Broken(unknown.to_string()),
+            }
+            match head.tag {
+                b'P' => {
+                    pool.counters.client_parse_count += 1;
+                    pool.counters.server_parse_count += 1;
+                }
+                b'B' => pool.counters.bind_count += 1,
+                _ => {}
+            }
+            if whole {
+                end += head.total;
+            } else {
+                streaming = u32::try_from(head.total - rest.len()).unwrap_or(u32::MAX);
+                end = bytes.len();
+            }
+        };
+
+        if was_at_rest {
+            server.query_at = self.now;
+            client.request_at = self.now;
+        }
+        client.state = ClientState::Active { server: server_id, streaming };
+        if matches!(stop, Stop::Tail | Stop::Full) && end < bytes.len() {
+            client.held = bytes[end..].to_vec();
+        }
+        client.partial_since = match (streaming > 0 || !client.held.is_empty(), client.partial_since) {
+            (false, _) => None,
+            (true, since) => Some(since.filter(|_| step == 0 && end == 0).unwrap_or(self.now)),
+        };
+        let partial = client.partial_since == Some(self.now);
+        if matches!(stop, Stop::Full) {
+            client.throttled = true;
+            transport.set_reading(id.into(), false);
+        }
+
+        let ready = &bytes[..end];
+        let flow = match prefix {
+            Some(prefix) => transport.send(server_id.into(), &[prefix, ready]),
+            None if ready.is_empty() => Flow::Flushed,
+            None => transport.send(server_id.into(), &[ready]),
+        };
+        if flow == Flow::Blocked {
+            transport.set_reading(id.into(), false);
+        }
+        match stop {
+            Stop::Tail | Stop::Full => {
+                if partial {
+                    self.arm_partial(id);
+                }
+                // A COPY that has failed is over before the client's last CopyData is.
+                if streaming == 0
+                    && self.servers.find(server_id).is_some_and(|server| server.replies.is_settled())
+                {
+                    self.release_from_client(transport, server_id, id);
+                } else {
+                    self.arm_active(id);
+                }
+            }
+            Stop::Terminate => self.client_gone(transport, id, "client close request"),
+            Stop::Broken(what) => self.break_protocol(transport, id, &what),
+        }
+    }
+
+    /// The server has answered some: a client that had too much in flight goes on.
+    pub(super) fn resume_throttled(
+        &mut self,
+        transport: &mut impl Transport,
+        id: ClientId,
+        server: ServerId,
+    ) {
+        let Some(client) = self.clients.find_mut(id) else { return };
+        if !client.throttled {
+            return;
+        }
+        client.throttled = false;
+        transport.set_reading(id.into(), true);
+        self.forward_request(transport, id, server, &[], None);
+    }
+}

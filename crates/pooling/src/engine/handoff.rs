@@ -1,0 +1,200 @@
+//! The hand-off: a server for a client, and what a free server does next.
+
+use super::Engine;
+use crate::client::ClientState;
+use crate::close_cause::CloseCause;
+use crate::connection::{ClientId, PoolId, ServerId};
+use crate::parameters;
+use crate::seam::Transport;
+use crate::server::{Cleaning, CleaningStep, ServerState};
+use crate::texts;
+use overload::Moment;
+use pgwire::message::frontend;
+use pgwire::replies::Origin;
+use std::time::Duration;
+
+impl Engine {
+    /// A whole request is in hand: the client gets a free server, or joins the line.
+    pub(super) fn ask_for_server(&mut self, transport: &mut impl Transport, id: ClientId, bytes: &[u8]) {
+        let Some(pool_id) = self.clients.find(id).and_then(|client| client.pool) else { return };
+        // Whoever waits already comes first.
+        if self.pool(pool_id).line.is_empty()
+            && let Some(server) = self.take_idle(transport, pool_id)
+        {
+            self.pool_mut(pool_id).counters.wait.record(Duration::ZERO);
+            self.link(transport, id, server, bytes, false);
+            return;
+        }
+        let now = self.now;
+        let Some(client) = self.clients.find_mut(id) else { return };
+        client.held = bytes.to_vec();
+        client.request_at = now;
+        let pool = &mut self.pools[pool_id.0 as usize];
+        let Ok(ticket) = pool.line.push_back(id, now) else {
+            let error = texts::error(texts::TOO_MANY_CONNECTIONS, "too many clients wait for a server", None);
+            return self.refuse_request(transport, id, &error);
+        };
+        client.state = ClientState::Waiting(ticket);
+        if client.held.len() >= self.config.general.waiter_buffer {
+            transport.set_reading(id.into(), false);
+        }
+        self.refill(transport, pool_id);
+        self.refuse_if_hopeless(transport, pool_id);
+        self.arm_pool(pool_id);
+    }
+
+    /// A server that may be used at once. Those that are too old are closed, those that were idle for long are tested
+    /// first and come back by themselves.
+    fn take_idle(&mut self, transport: &mut impl Transport, pool_id: PoolId) -> Option<ServerId> {
+        let round_robin = self.config.general.server_round_robin;
+        let check_delay = self.config.general.server_check_delay;
+        let now = self.now;
+        loop {
+            let pool = self.pool(pool_id);
+            let id = *(if round_robin { pool.idle.front() } else { pool.idle.back() })?;
+            let server = self.servers.find(id)?;
+            if let Some(cause) = server.close_needed {
+                self.close_server(transport, id, cause);
+            } else if is_over(now, server.opened_at, pool.settings.server_lifetime) {
+                self.close_server(transport, id, CloseCause::Lifetime);
+            } else if is_over(now, server.used_at, check_delay) {
+                // One test at a time: it brings this server to the head of the line within a round trip.
+                self.start_cleaning(
+                    transport,
+                    id,
+                    false,
+                    Some(now + self.config.general.server_connect_timeout),
+                );
+                return None;
+            } else {
+                return Some(id);
+            }
+        }
+    }
+
+    /// Gives a server to a client and sends its request, in one write with whatever its parameters need.
+    fn link(
+        &mut self,
+        transport: &mut impl Transport,
+        id: ClientId,
+        server_id: ServerId,
+        bytes: &[u8],
+        from_line: bool,
+    ) {
+        self.move_server(server_id, ServerState::Active(id));
+        let now = self.now;
+        let (Some(client), Some(server)) = (self.clients.find_mut(id), self.servers.find_mut(server_id))
+        else {
+            return;
+        };
+        client.state = ClientState::Active { server: server_id, streaming: 0 };
+        server.assigned_at = now;
+        server.used_at = now;
+        server.query_at = now;
+        server.from_line = from_line;
+        self.pools[server.pool.0 as usize].counters.server_assignment_count += 1;
+        let prefix = parameters::difference(&server.parameters, &client.parameters).and_then(|sql| {
+            let mut query = Vec::with_capacity(sql.len() + 6);
+            frontend::query(&mut query, &sql);
+            server.own_error = None;
+            // A server at rest owes nothing, so there is room.
+            server.replies.sent(b'Q', Origin::Pooler).ok().map(|()| query)
+        });
+        self.forward_request(transport, id, server_id, bytes, prefix.as_deref());
+    }
+
+    /// A server has nothing to do with its last client any more: the next one gets it, in the same turn.
+    pub(super) fn release_server(&mut self, transport: &mut impl Transport, id: ServerId) {
+        let now = self.now;
+        let Some(server) = self.servers.find_mut(id) else { return };
+        server.used_at = now;
+        let pool_id = server.pool;
+        if server.replies.is_doubtful() {
+            return self.close_server(transport, id, CloseCause::Desync);
+        }
+        if server.cancels > 0 || server.tainted {
+            let deadline = Some(now + self.config.general.cancel_wait_timeout);
+            return self.start_cleaning(transport, id, false, deadline);
+        }
+        if let Some(cause) = self.reason_to_close(id) {
+            return self.close_server(transport, id, cause);
+        }
+        let Some((client, queued_at)) = self.pool_mut(pool_id).line.pop_front() else {
+            self.move_server(id, ServerState::Idle);
+            self.arm_server_idle(id);
+            self.watch_stats();
+            return;
+        };
+        let pool = self.pool_mut(pool_id);
+        pool.counters.wait.record(now.since(queued_at));
+        pool.counters.wait_time_us += now.since(queued_at).as_micros() as u64;
+        let Some(held) = self.clients.find_mut(client).map(|client| std::mem::take(&mut client.held)) else {
+            return self.release_server(transport, id);
+        };
+        transport.set_reading(client.into(), true);
+        self.link(transport, client, id, &held, true);
+    }
+
+    /// Why a server that is free now should go rather than serve on.
+    fn reason_to_close(&self, id: ServerId) -> Option<CloseCause> {
+        let server = self.servers.find(id)?;
+        let pool = self.pool(server.pool);
+        if let Some(cause) = server.close_needed {
+            return Some(cause);
+        }
+        if self.shutdown.is_some_and(super::Shutdown::is_closing_servers) && pool.line.is_empty() {
+            return Some(CloseCause::Shutdown);
+        }
+        if pool.total() > pool.settings.pool_size {
+            return Some(CloseCause::PoolShrunk);
+        }
+        if is_over(self.now, server.opened_at, pool.settings.server_lifetime) {
+            return Some(CloseCause::Lifetime);
+        }
+        if self.should_yield(server.pool) {
+            return Some(CloseCause::Evicted);
+        }
+        None
+    }
+
+    /// The one place that changes a server's state, and moves it between its pool's lists.
+    pub(super) fn move_server(&mut self, id: ServerId, next: ServerState) {
+        let Some(server) = self.servers.find_mut(id) else { return };
+        let pool = &mut self.pools[server.pool.0 as usize];
+        match server.state {
+            ServerState::Active(_) => pool.active -= 1,
+            ServerState::Cleaning(_) => pool.cleaning -= 1,
+            ServerState::Closing => pool.closing -= 1,
+            // The server in use is nearly always the one used last.
+            ServerState::Idle => pool.forget_idle(id),
+        }
+        match next {
+            ServerState::Active(_) => pool.active += 1,
+            ServerState::Cleaning(_) => pool.cleaning += 1,
+            ServerState::Closing => pool.closing += 1,
+            ServerState::Idle => pool.idle.push_back(id),
+        }
+        server.state = next;
+    }
+
+    /// Starts the way back to use.
+    pub(super) fn start_cleaning(
+        &mut self,
+        transport: &mut impl Transport,
+        id: ServerId,
+        thorough: bool,
+        deadline: Option<Moment>,
+    ) {
+        let cleaning = Cleaning { step: CleaningStep::Draining, drained: 0, deadline, thorough, retries: 0 };
+        self.move_server(id, ServerState::Cleaning(cleaning));
+        if let Some(deadline) = deadline {
+            self.arm_server(id, deadline);
+        }
+        self.advance_cleaning(transport, id);
+    }
+}
+
+/// True if something that began at `since` and may last `limit` (zero: for ever) is over.
+pub(super) fn is_over(now: Moment, since: Moment, limit: Duration) -> bool {
+    !limit.is_zero() && now.since(since) >= limit
+}

@@ -1,0 +1,259 @@
+//! Opening servers: as many at once as are needed, within the pool's size, the caps, and the pace of the address.
+
+use super::Engine;
+use crate::connection::{PoolId, ServerId};
+use crate::parameters::Tracked;
+use crate::pool::Greeting;
+use crate::seam::{AttemptId, OpenFailure, OpenServer, OpenedServer, Target, Transport};
+use crate::server::Server;
+use crate::texts;
+use overload::Moment;
+use overload::recovery::Admission;
+use std::sync::Arc;
+use std::time::Duration;
+use tracing::{info, warn};
+
+/// An attempt under way.
+#[derive(Debug)]
+pub(super) struct Attempt {
+    pool: PoolId,
+    started_at: Moment,
+    target: Arc<Target>,
+}
+
+impl Engine {
+    /// Starts as many logins as are wanted and allowed; what is not allowed now is looked at again when it is.
+    pub(super) fn refill(&mut self, transport: &mut impl Transport, id: PoolId) {
+        if self.shutdown.is_some_and(super::Shutdown::is_closing_servers) && self.pool(id).line.is_empty() {
+            return;
+        }
+        let now = self.now;
+        let pool = self.pool(id);
+        let wanted = pool.wanted();
+        if wanted == 0 {
+            self.update_need(id);
+            return;
+        }
+        let room = pool.settings.pool_size.saturating_sub(pool.total()).min(self.cap_room(id));
+        if room == 0 {
+            if !self.pool(id).line.is_empty() && self.pool(id).total() < self.pool(id).settings.pool_size {
+                self.make_room(transport, id);
+            }
+            self.update_need(id);
+            return;
+        }
+        let mut count = wanted.min(room);
+        match self.pool(id).recovery.admits(now) {
+            Admission::Free => {}
+            Admission::Probe => count = count.min(1),
+            Admission::RestUntil(at) => {
+                self.update_need(id);
+                return self.arm_pool_at(id, at);
+            }
+        }
+        let address = self.pool(id).address;
+        let pacer = &mut self.addresses[address].pacer;
+        let allowed = pacer.may_start(now, count);
+        if allowed > 0 {
+            pacer.started(now, allowed);
+        }
+        if allowed < count {
+            match pacer.next_start_at(now) {
+                Some(at) => self.arm_pool_at(id, at.max(now + Duration::from_millis(1))),
+                // Room comes only with the end of a login, perhaps of another pool.
+                None if !self.pool(id).hungry => {
+                    self.pool_mut(id).hungry = true;
+                    self.addresses[address].hungry.push(id);
+                }
+                None => {}
+            }
+        }
+        for _ in 0..allowed {
+            self.open_server(transport, id);
+        }
+        self.update_need(id);
+    }
+
+    fn open_server(&mut self, transport: &mut impl Transport, id: PoolId) {
+        let now = self.now;
+        let attempt = AttemptId(self.next_attempt);
+        self.next_attempt += 1;
+        self.enter_caps(id);
+        let limit = self.config.general.server_connect_timeout;
+        let pool = self.pool_mut(id);
+        pool.logins += 1;
+        pool.recovery.started(now);
+        let target = pool.target.clone();
+        self.attempts.insert(attempt, Attempt { pool: id, started_at: now, target: target.clone() });
+        transport.open_server(OpenServer { attempt, pool: id, target, limit });
+    }
+
+    /// A server has logged in. `None`: it is not wanted any more, close it. Otherwise install its socket under this
+    /// identity and call [`Self::on_server_installed`].
+    pub fn on_server_opened(&mut self, attempt: AttemptId, opened: &OpenedServer) -> Option<ServerId> {
+        let now = self.now;
+        let Attempt { pool: id, started_at, target } = self.attempts.remove(&attempt)?;
+        let address = self.pool(id).address;
+        self.addresses[address].pacer.finished(now, started_at);
+        let mut tracked = Tracked::default();
+        for (name, value) in &opened.parameters {
+            tracked.set_by_name(name, value);
+        }
+        let tracked = Arc::new(tracked);
+        let pool = self.pool_mut(id);
+        pool.logins -= 1;
+        pool.recovery.succeeded(now, started_at);
+        pool.failure = None;
+        pool.counters.server_opens += 1;
+        pool.counters.login.record(opened.login_time);
+        if !Arc::ptr_eq(&pool.target, &target) {
+            self.leave_caps(id);
+            return None;
+        }
+        match &pool.greeting {
+            Some(greeting) if greeting.parameters == opened.parameters => {}
+            _ => {
+                let parameters = opened.parameters.clone();
+                pool.greeting = Some(Greeting { parameters, tracked: tracked.clone() });
+            }
+        }
+        info!(database = %pool.database, user = %pool.user, process_id = opened.process_id, "new connection to server");
+        let server = Server::new(id, opened, tracked, now);
+        let inserted = self.servers.insert(server);
+        if inserted.is_none() {
+            self.leave_caps(id);
+        }
+        inserted
+    }
+
+    /// The socket of a new server is in place.
+    pub fn on_server_installed(&mut self, transport: &mut impl Transport, id: ServerId, leftover: &[u8]) {
+        if !leftover.is_empty() {
+            self.on_server_bytes(transport, id, leftover);
+        }
+        let Some(server) = self.servers.find(id) else { return };
+        let pool = server.pool;
+        self.welcome_all(transport, pool);
+        self.release_server(transport, id);
+        self.feed_hungry(transport, pool);
+    }
+
+    /// An attempt has failed.
+    pub fn on_server_failed(
+        &mut self,
+        transport: &mut impl Transport,
+        attempt: AttemptId,
+        failure: OpenFailure,
+    ) {
+        let now = self.now;
+        let Some(Attempt { pool: id, started_at, target }) = self.attempts.remove(&attempt) else { return };
+        let [a, b, c, d, e, f, g, h, ..] = transport.random();
+        let jitter = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
+        let address = self.pool(id).address;
+        self.addresses[address].pacer.failed(now, started_at, failure.cause, jitter);
+        self.leave_caps(id);
+        let pool = self.pool_mut(id);
+        pool.logins -= 1;
+        warn!(
+            database = %pool.database, user = %pool.user, cause = failure.cause.label(),
+            "closing because: {}", failure.log_text
+        );
+        // What an old definition of the database led to says nothing about the new one.
+        if Arc::ptr_eq(&pool.target, &target) {
+            if !failure.cause.concerns_whole_server() {
+                pool.recovery.failed(now, started_at, failure.cause, jitter);
+            }
+            pool.note_failure(now, failure);
+            self.refuse_if_failing(transport, id);
+        }
+        self.fill_freed_place(transport, id);
+        self.feed_hungry(transport, id);
+    }
+
+    /// Pools that wait for the end of a login of the same address.
+    fn feed_hungry(&mut self, transport: &mut impl Transport, id: PoolId) {
+        let address = self.pool(id).address;
+        for pool in std::mem::take(&mut self.addresses[address].hungry) {
+            self.pool_mut(pool).hungry = false;
+            self.refill(transport, pool);
+        }
+    }
+
+    /// No server is there and none will come soon: those who wait hear why, at once. A permanent error tells at the
+    /// first attempt; a passing one may last `server_login_retry`, so that a restart of the database is waited out.
+    fn refuse_if_failing(&mut self, transport: &mut impl Transport, id: PoolId) {
+        let retry = self.config.general.server_login_retry;
+        let now = self.now;
+        let pool = self.pool(id);
+        if pool.live() > 0 || pool.logins > 0 {
+            return;
+        }
+        let Some(failure) = &pool.failure else { return };
+        if !failure.last.cause.is_permanent() && now.since(failure.since) < retry {
+            return;
+        }
+        let (sqlstate, text) = match &failure.last.sqlstate {
+            Some(sqlstate) => (sqlstate.clone(), failure.last.client_text.clone()),
+            None => {
+                let cached = &failure.last.client_text;
+                let text =
+                    format!("server login has been failing, cached error: {cached} (server_login_retry)");
+                (texts::CANNOT_CONNECT.to_owned(), text)
+            }
+        };
+        let wait_ms = failure.last.cause.greatest_wait().as_millis();
+        let hint = format!("The pooler asks the server again by itself; retry after {wait_ms} ms.");
+        let error = texts::error(&sqlstate, &text, Some(&hint));
+        let farewell = texts::fatal(&sqlstate, &text);
+        // As many as wait now: whoever queues again with a pipelined request is not refused twice in one go.
+        for _ in 0..self.pool(id).line.len() {
+            let pool = self.pool_mut(id);
+            let Some((client, _)) = pool.line.pop_front() else { break };
+            pool.counters.refusals += 1;
+            self.refuse_request(transport, client, &error);
+        }
+        for _ in 0..self.pool(id).welcomes.len() {
+            let pool = self.pool_mut(id);
+            let Some((client, _)) = pool.welcomes.pop_front() else { break };
+            pool.counters.refusals += 1;
+            self.dismiss_client(transport, client, &farewell, &text);
+        }
+    }
+
+    /// A client has just begun to wait: if the pool rests after failures, it hears so at once.
+    pub(super) fn refuse_if_hopeless(&mut self, transport: &mut impl Transport, id: PoolId) {
+        if self.pool(id).failure.is_some() {
+            self.refuse_if_failing(transport, id);
+        }
+    }
+
+    /// Looks at a pool whose timer is due: who has waited too long, and whether servers may be opened again.
+    pub(super) fn check_pool(&mut self, transport: &mut impl Transport, id: PoolId) {
+        let limit = self.pool(id).settings.query_wait_timeout;
+        let now = self.now;
+        let detail = match &self.pool(id).failure {
+            Some(failure) => format!("The last attempt to open one failed: {}.", failure.last.client_text),
+            None => format!("No server connection became free within {} s.", limit.as_secs_f64()),
+        };
+        let farewell = texts::fatal_with_detail(texts::QUERY_WAIT_TIMEOUT, "query_wait_timeout", &detail);
+        loop {
+            let pool = self.pool_mut(id);
+            let expired = pool.line.pop_expired(now, limit).or_else(|| pool.welcomes.pop_expired(now, limit));
+            let Some((client, _)) = expired else { break };
+            pool.counters.wait_timeouts += 1;
+            self.dismiss_client(transport, client, &farewell, "query_wait_timeout");
+        }
+        self.refill(transport, id);
+        self.arm_pool(id);
+    }
+
+    /// Sets the pool's timer to the first deadline in its lines.
+    pub(super) fn arm_pool(&mut self, id: PoolId) {
+        let pool = self.pool(id);
+        let limit = pool.settings.query_wait_timeout;
+        let next = [pool.line.next_deadline(limit), pool.welcomes.next_deadline(limit)];
+        if let Some(at) = next.into_iter().flatten().min() {
+            self.arm_pool_at(id, at);
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! Timers: one lazy heap. A connection has at most one entry, at or before its earliest deadline; a deadline that moves
+//! back costs nothing until the entry comes up. Nothing ticks while nothing is due.
+
+use super::Engine;
+use super::handoff::is_over;
+use crate::client::{ClientState, NEVER};
+use crate::close_cause::CloseCause;
+use crate::connection::{ClientId, ConnectionId, PoolId, ServerId};
+use crate::seam::Transport;
+use crate::server::ServerState;
+use crate::texts;
+use overload::Moment;
+use pgwire::replies::Owes;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::Duration;
+
+/// What a timer looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Key {
+    Connection(ConnectionId),
+    Pool(PoolId),
+    Shutdown,
+    Stats,
+}
+
+/// Deadlines, soonest first.
+#[derive(Debug, Default)]
+pub(super) struct Timers {
+    heap: BinaryHeap<Reverse<(Moment, Key)>>,
+    pub(super) stats_armed: bool,
+}
+
+/// A limit that could not act yet is looked at again after this.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
+/// Entries handled at once; the rest follows in the next turn.
+const MAX_DUE: usize = 256;
+
+impl Engine {
+    /// When [`Self::on_deadline`] is due; `None` if nothing is.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Moment> {
+        self.timers.heap.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// Acts on what is due.
+    pub fn on_deadline(&mut self, transport: &mut impl Transport) {
+        for _ in 0..MAX_DUE {
+            match self.timers.heap.peek() {
+                Some(Reverse((at, _))) if *at <= self.now => {}
+                _ => return,
+            }
+            let Some(Reverse((at, key))) = self.timers.heap.pop() else { return };
+            match key {
+                Key::Connection(ConnectionId::Client(id)) => {
+                    match self.clients.find_mut(id) {
+                        Some(client) if client.armed_at == at => client.armed_at = NEVER,
+                        _ => continue,
+                    }
+                    if let Some(next) = self.check_client(transport, id) {
+                        self.arm_client(id, next);
+                    }
+                }
+                Key::Connection(ConnectionId::Server(id)) => {
+                    match self.servers.find_mut(id) {
+                        Some(server) if server.armed_at == at => server.armed_at = NEVER,
+                        _ => continue,
+                    }
+                    if let Some(next) = self.check_server(transport, id) {
+                        self.arm_server(id, next);
+                    }
+                }
+                Key::Pool(id) => {
+                    let Some(pool) = self.pools.get_mut(id.0 as usize) else { continue };
+                    if pool.armed_at != at {
+                        continue;
+                    }
+                    pool.armed_at = NEVER;
+                    self.check_pool(transport, id);
+                }
+                Key::Shutdown => self.shut_down(transport, super::Shutdown::Now),
+                Key::Stats => self.log_stats(),
+            }
+        }
+    }
+
+    pub(super) fn arm_client(&mut self, id: ClientId, at: Moment) {
+        if let Some(client) = self.clients.find_mut(id)
+            && at < client.armed_at
+        {
+            client.armed_at = at;
+            self.timers.heap.push(Reverse((at, Key::Connection(id.into()))));
+        }
+    }
+
+    pub(super) fn arm_server(&mut self, id: ServerId, at: Moment) {
+        if let Some(server) = self.servers.find_mut(id)
+            && at < server.armed_at
+        {
+            server.armed_at = at;
+            self.timers.heap.push(Reverse((at, Key::Connection(id.into()))));
+        }
+    }
+
+    pub(super) fn arm_pool_at(&mut self, id: PoolId, at: Moment) {
+        let pool = &mut self.pools[id.0 as usize];
+        if at < pool.armed_at {
+            pool.armed_at = at;
+            self.timers.heap.push(Reverse((at, Key::Pool(id))));
+        }
+    }
+
+    pub(super) fn arm_shutdown(&mut self, at: Moment) {
+        self.timers.heap.push(Reverse((at, Key::Shutdown)));
+    }
+
+    pub(super) fn watch_stats(&mut self) {
+        if !self.timers.stats_armed && self.config.general.log_stats {
+            self.timers.stats_armed = true;
+            let at = self.now + self.config.general.stats_period.max(Duration::from_secs(1));
+            self.timers.heap.push(Reverse((at, Key::Stats)));
+        }
+    }
+
+    /// A client has a server, and time runs: only if a limit is set at all.
+    pub(super) fn arm_active(&mut self, id: ClientId) {
+        let Some(pool) = self.clients.find(id).and_then(|client| client.pool) else { return };
+        let settings = &self.pool(pool).settings;
+        let limits =
+            [settings.query_timeout, settings.transaction_timeout, settings.idle_transaction_timeout];
+        if let Some(least) = limits.into_iter().filter(|limit| !limit.is_zero()).min() {
+            self.arm_client(id, self.now + least);
+        }
+    }
+
+    pub(super) fn arm_client_idle(&mut self, id: ClientId) {
+        let Some(pool) = self.clients.find(id).and_then(|client| client.pool) else { return };
+        let limit = self.pool(pool).settings.client_idle_timeout;
+        if !limit.is_zero() {
+            self.arm_client(id, self.now + limit);
+        }
+    }
+
+    pub(super) fn arm_partial(&mut self, id: ClientId) {
+        let limit = self.config.general.client_message_timeout;
+        if !limit.is_zero() {
+            self.arm_client(id, self.now + limit);
+        }
+    }
+
+    pub(super) fn arm_server_idle(&mut self, id: ServerId) {
+        let Some(server) = self.servers.find(id) else { return };
+        // An entry that comes up too early is moved on when it does.
+        if server.armed_at != NEVER {
+            return;
+        }
+        if let Some(at) = self.idle_deadline(id) {
+            self.arm_server(id, at);
+        }
+    }
+
+    fn idle_deadline(&self, id: ServerId) -> Option<Moment> {
+        let server = self.servers.find(id)?;
+        let settings = &self.pool(server.pool).settings;
+        let idle = self.config.general.server_idle_timeout;
+        let by_idle = (!idle.is_zero()).then(|| server.used_at + idle);
+        let by_age =
+            (!settings.server_lifetime.is_zero()).then(|| server.opened_at + settings.server_lifetime);
+        by_idle.into_iter().chain(by_age).min()
+    }
+
+    /// Looks at a client; returns when to look again.
+    fn check_client(&mut self, transport: &mut impl Transport, id: ClientId) -> Option<Moment> {
+        let now = self.now;
+        let client = self.clients.find(id)?;
+        let general = &self.config.general;
+        let Some(pool_id) = client.pool else {
+            if matches!(client.state, ClientState::Cancelling) {
+                return None;
+            }
+            let limit = general.client_login_timeout;
+            if limit.is_zero() {
+                return None;
+            }
+            if is_over(now, client.connected_at, limit) {
+                let farewell = texts::fatal(texts::PROTOCOL_VIOLATION, "client_login_timeout");
+                self.dismiss_client(transport, id, &farewell, "client_login_timeout");
+                return None;
+            }
+            return Some(client.connected_at + limit);
+        };
+        let pool = self.pool(pool_id);
+        let settings = &pool.settings;
+        let others_wait = !pool.line.is_empty();
+        let mut next: Option<Moment> = None;
+        // Each limit: since when, how long, SQLSTATE, text, and whether it acts only while others wait.
+        let mut limits: Vec<(Moment, Duration, &str, &str, bool)> = Vec::new();
+        match client.state {
+            ClientState::Active { server, .. } => {
+                let server = self.servers.find(server)?;
+                limits.push((
+                    server.assigned_at,
+                    settings.transaction_timeout,
+                    texts::QUERY_CANCELED,
+                    "transaction timeout",
+                    false,
+                ));
+                if server.replies.is_empty() {
+                    let limit = settings.idle_transaction_timeout;
+                    let since = server.query_at.max(client.request_at);
+                    limits.push((
+                        since,
+                        limit,
+                        texts::IDLE_IN_TRANSACTION_TIMEOUT,
+                        "idle transaction timeout",
+                        false,
+                    ));
+                } else {
+                    limits.push((
+                        server.query_at,
+                        settings.query_timeout,
+                        texts::QUERY_CANCELED,
+                        "query timeout",
+                        false,
+                    ));
+                }
+                if let Some(since) = client.blocked_since {
+                    let limit = general.client_write_timeout;
+                    limits.push((since, limit, texts::ADMIN_SHUTDOWN, "client_write_timeout", true));
+                }
+                if let Some(since) = client.partial_since {
+                    let limit = general.client_message_timeout;
+                    limits.push((since, limit, texts::ADMIN_SHUTDOWN, "client_message_timeout", true));
+                }
+            }
+            ClientState::Idle => {
+                let limit = settings.client_idle_timeout;
+                limits.push((
+                    client.request_at,
+                    limit,
+                    texts::IDLE_SESSION_TIMEOUT,
+                    "client_idle_timeout",
+                    false,
+                ));
+            }
+            _ => {}
+        }
+        for (since, limit, sqlstate, text, only_if_others_wait) in limits {
+            if limit.is_zero() {
+                continue;
+            }
+            if !is_over(now, since, limit) {
+                next = Some(next.map_or(since + limit, |at| at.min(since + limit)));
+            } else if only_if_others_wait && !others_wait {
+                next = Some(next.map_or(now + LOOK_AGAIN, |at| at.min(now + LOOK_AGAIN)));
+            } else {
+                if only_if_others_wait {
+                    self.pool_mut(pool_id).counters.holders_closed += 1;
+                }
+                let farewell = texts::fatal(sqlstate, text);
+                self.dismiss_client(transport, id, &farewell, text);
+                return None;
+            }
+        }
+        next
+    }
+
+    /// Looks at a server; returns when to look again.
+    fn check_server(&mut self, transport: &mut impl Transport, id: ServerId) -> Option<Moment> {
+        let now = self.now;
+        let server = self.servers.find(id)?;
+        match server.state {
+            ServerState::Active(_) => self.idle_deadline(id).map(|at| at.max(now + LOOK_AGAIN)),
+            ServerState::Cleaning(_) | ServerState::Closing => {
+                self.check_server_limits(transport, id).map(|at| at.max(now + Duration::from_millis(1)))
+            }
+            ServerState::Idle => {
+                let at = self.idle_deadline(id)?;
+                if at > now {
+                    return Some(at);
+                }
+                let pool = self.pool(server.pool);
+                let pool_id = server.pool;
+                let too_old = is_over(now, server.opened_at, pool.settings.server_lifetime);
+                if !too_old && pool.live() <= pool.settings.min_pool_size {
+                    // One of the minimum: it may be idle.
+                    let idle = self.config.general.server_idle_timeout;
+                    return Some(now + idle);
+                }
+                let cause = if too_old { CloseCause::Lifetime } else { CloseCause::IdleTimeout };
+                self.close_server(transport, id, cause);
+                self.refill(transport, pool_id);
+                Some(now + Duration::from_secs(60))
+            }
+        }
+    }
+
+    /// What a live client that holds a server is doing with it, if it is nothing.
+    pub(super) fn holder_reason(&self, id: ClientId) -> Option<(&'static str, Moment)> {
+        let client = self.clients.find(id)?;
+        let ClientState::Active { server, .. } = client.state else { return None };
+        let server = self.servers.find(server)?;
+        if let Some(since) = client.blocked_since {
+            return Some(("client does not read its result", since));
+        }
+        if let Some(since) = client.partial_since {
+            return Some(("half-sent message", since));
+        }
+        match server.replies.owes() {
+            Owes::Nothing(_) => Some(("idle in transaction", server.query_at.max(client.request_at))),
+            Owes::Batch if server.replies.is_empty() => Some(("batch without Sync", server.query_at)),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! One pool: the servers and the waiting clients of one (database, user).
+
+use crate::client::NEVER;
+use crate::connection::{ClientId, ServerId};
+use crate::parameters::Tracked;
+use crate::seam::{OpenFailure, Target};
+use crate::snapshot::PoolCounters;
+use overload::Moment;
+use overload::cause::Cause;
+use overload::line::Line;
+use overload::recovery::Recovery;
+use pgwire::scram::ScramKeys;
+use settings::pooler::PoolSettings;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Index of a server address in the engine's list.
+pub(crate) type AddressIndex = usize;
+/// Index of a shared cap in the engine's list.
+pub(crate) type CapIndex = usize;
+
+/// The servers and the waiting clients of one (database, user).
+#[derive(Debug)]
+pub(crate) struct Pool {
+    pub(crate) database: Arc<str>,
+    pub(crate) user: Arc<str>,
+    pub(crate) target: Arc<Target>,
+    pub(crate) address: AddressIndex,
+    pub(crate) caps: [Option<CapIndex>; 2],
+    pub(crate) settings: PoolSettings,
+    /// What a client's login proved, for a server that keeps the same verifier.
+    pub(crate) learnt: Option<ScramKeys>,
+    /// Ready for use; the last one used is at the back.
+    pub(crate) idle: VecDeque<ServerId>,
+    /// Clients that wait for a server.
+    pub(crate) line: Line<ClientId>,
+    /// Logged-in clients that wait for the parameters of the first server.
+    pub(crate) welcomes: Line<ClientId>,
+    pub(crate) active: usize,
+    pub(crate) cleaning: usize,
+    pub(crate) closing: usize,
+    pub(crate) logins: usize,
+    /// Clients logged in to this pool.
+    pub(crate) clients: usize,
+    /// What the last server reported at its login: the greeting of each client.
+    pub(crate) greeting: Option<Greeting>,
+    /// Rest after failures that are this pool's own, such as a wrong password.
+    pub(crate) recovery: Recovery,
+    pub(crate) failure: Option<Failure>,
+    pub(crate) armed_at: Moment,
+    /// In the list of pools that wait for the end of a login of the same address.
+    pub(crate) hungry: bool,
+    /// When a server last answered a query.
+    pub(crate) answered_at: Option<Moment>,
+    /// When this pool last took or gave up a place under a shared cap.
+    pub(crate) turn_at: Moment,
+    /// No longer in the configuration.
+    pub(crate) removed: bool,
+    pub(crate) counters: PoolCounters,
+}
+
+/// What a client is told at login.
+#[derive(Debug)]
+pub(crate) struct Greeting {
+    /// All reported parameters, in the server's order.
+    pub(crate) parameters: Vec<(String, String)>,
+    /// The tracked ones among them: where a client starts.
+    pub(crate) tracked: Arc<Tracked>,
+}
+
+/// Servers of this pool cannot be opened.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) last: OpenFailure,
+    /// When the first of an unbroken row of attempts failed.
+    pub(crate) since: Moment,
+}
+
+impl Pool {
+    pub(crate) fn new(
+        database: Arc<str>,
+        user: Arc<str>,
+        target: Arc<Target>,
+        address: AddressIndex,
+        settings: PoolSettings,
+    ) -> Self {
+        Self {
+            database,
+            user,
+            target,
+            address,
+            caps: [None, None],
+            settings,
+            learnt: None,
+            idle: VecDeque::new(),
+            line: Line::new(usize::MAX),
+            welcomes: Line::new(usize::MAX),
+            active: 0,
+            cleaning: 0,
+            closing: 0,
+            logins: 0,
+            clients: 0,
+            greeting: None,
+            recovery: Recovery::new(),
+            failure: None,
+            armed_at: NEVER,
+            hungry: false,
+            answered_at: None,
+            turn_at: Moment::ORIGIN,
+            removed: false,
+            counters: PoolCounters::default(),
+        }
+    }
+
+    /// Servers that have logged in and are not on their way out.
+    pub(crate) fn live(&self) -> usize {
+        self.idle.len() + self.active + self.cleaning
+    }
+
+    /// Everything that counts against the size.
+    pub(crate) fn total(&self) -> usize {
+        self.live() + self.logins + self.closing
+    }
+
+    /// Someone waits whom a further server would help.
+    pub(crate) fn has_waiters(&self) -> bool {
+        !self.line.is_empty() || !self.welcomes.is_empty()
+    }
+
+    /// Logins that are wanted now, before any limit: one for each waiter that no login under way will serve, and what
+    /// is missing of the minimum. The greeting needs one server, however many clients wait for it.
+    pub(crate) fn wanted(&self) -> usize {
+        let waiting = self.line.len() + usize::from(!self.welcomes.is_empty() && self.live() == 0);
+        let for_waiters = waiting.saturating_sub(self.logins);
+        let for_minimum = self.settings.min_pool_size.saturating_sub(self.live() + self.logins);
+        for_waiters.max(for_minimum)
+    }
+
+    /// Takes a server out of the idle ones.
+    pub(crate) fn forget_idle(&mut self, server: ServerId) {
+        if let Some(at) = self.idle.iter().rposition(|&idle| idle == server) {
+            self.idle.remove(at);
+        }
+    }
+
+    /// Notes that an attempt failed; the row of failures goes on or begins.
+    pub(crate) fn note_failure(&mut self, now: Moment, failure: OpenFailure) {
+        self.count_failure(failure.cause);
+        let since = self.failure.as_ref().map_or(now, |before| before.since);
+        self.failure = Some(Failure { last: failure, since });
+    }
+
+    fn count_failure(&mut self, cause: Cause) {
+        let label = cause.label();
+        match self.counters.server_open_failures.iter_mut().find(|(known, _)| *known == label) {
+            Some((_, count)) => *count += 1,
+            None => self.counters.server_open_failures.push((label, 1)),
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! One server connection.
+
+use crate::client::NEVER;
+use crate::close_cause::CloseCause;
+use crate::connection::{ClientId, PoolId};
+use crate::parameters::Tracked;
+use crate::seam::OpenedServer;
+use overload::Moment;
+use pgwire::message::ErrorFields;
+use pgwire::replies::ReplyQueue;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// A server connection that has logged in.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) pool: PoolId,
+    pub(crate) state: ServerState,
+    pub(crate) replies: ReplyQueue,
+    /// The start of a message that cannot be judged yet.
+    pub(crate) held: Vec<u8>,
+    /// Bytes to come of a message that has been judged.
+    pub(crate) rest: u64,
+    /// Whether those bytes belong to the client.
+    pub(crate) rest_forwarded: bool,
+    pub(crate) process_id: i32,
+    pub(crate) secret_key: Vec<u8>,
+    pub(crate) peer: Option<SocketAddr>,
+    pub(crate) parameters: Arc<Tracked>,
+    pub(crate) opened_at: Moment,
+    /// Last time that it was given to a client or came back.
+    pub(crate) used_at: Moment,
+    /// When the query that it works on was sent.
+    pub(crate) query_at: Moment,
+    /// When its present client got it.
+    pub(crate) assigned_at: Moment,
+    /// The present client came from the waiting line.
+    pub(crate) from_line: bool,
+    /// Cancel requests that may still arrive.
+    pub(crate) cancels: u32,
+    /// A cancel request was sent since the last round trip of our own: it may hit whatever runs next.
+    pub(crate) tainted: bool,
+    /// To be closed when it is free.
+    pub(crate) close_needed: Option<CloseCause>,
+    /// The error that answered a query of our own.
+    pub(crate) own_error: Option<ErrorFields>,
+    pub(crate) armed_at: Moment,
+}
+
+/// Where a server stands.
+#[derive(Debug)]
+pub(crate) enum ServerState {
+    /// A client has it.
+    Active(ClientId),
+    /// Nobody has it, and nobody may until it is clean again.
+    Cleaning(Cleaning),
+    /// We have said goodbye and wait for its end: until then its backend may live and counts.
+    Closing,
+    /// Ready for use.
+    Idle,
+}
+
+/// The way back to use after a client has left, or after a cancel request.
+#[derive(Debug)]
+pub(crate) struct Cleaning {
+    pub(crate) step: CleaningStep,
+    /// Bytes thrown away.
+    pub(crate) drained: u64,
+    /// Longest time for it; none if the query may finish by itself.
+    pub(crate) deadline: Option<Moment>,
+    /// The session may hold something of the client that left: reset it.
+    pub(crate) thorough: bool,
+    /// Round trips that were hit by a cancel request.
+    pub(crate) retries: u8,
+}
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CleaningStep {
+    /// The rest of the abandoned answer, and the end of the cancel request.
+    Draining,
+    /// The answer to our own round trip.
+    RoundTrip,
+}
+
+impl Server {
+    pub(crate) fn new(pool: PoolId, opened: &OpenedServer, parameters: Arc<Tracked>, now: Moment) -> Self {
+        Self {
+            pool,
+            state: ServerState::Idle,
+            replies: ReplyQueue::new(),
+            held: Vec::new(),
+            rest: 0,
+            rest_forwarded: false,
+            process_id: opened.process_id,
+            secret_key: opened.secret_key.clone(),
+            peer: opened.peer,
+            parameters,
+            opened_at: now,
+            used_at: now,
+            query_at: now,
+            assigned_at: now,
+            from_line: false,
+            cancels: 0,
+            tainted: false,
+            close_needed: None,
+            own_error: None,
+            armed_at: NEVER,
+        }
+    }
+
+    /// The state's name as SHOW SERVERS prints it.
+    pub(crate) fn state_name(&self) -> &'static str {
+        match &self.state {
+            ServerState::Active(_) => "active",
+            ServerState::Cleaning(_) if self.cancels > 0 => "being_canceled",
+            ServerState::Cleaning(cleaning) => match cleaning.step {
+                CleaningStep::Draining => "used",
+                CleaningStep::RoundTrip => "tested",
+            },
+            ServerState::Closing => "closing",
+            ServerState::Idle => "idle",
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! What the console, the metrics and the health page are told: plain rows, taken at one moment.
+//! Times are durations up to the moment of the snapshot, so that no reader needs the engine's clock.
+
+use crate::close_cause::CloseCause;
+use crate::seam::ClientAddress;
+use overload::histogram::LatencyHistogram;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One (database, user).
+#[derive(Clone, Debug)]
+pub struct PoolRow {
+    /// Name that clients ask for.
+    pub database: Arc<str>,
+    /// User that clients log in as.
+    pub user: Arc<str>,
+    /// Clients that are idle or have a server.
+    pub cl_active: usize,
+    /// Clients that wait for a server, or for the first server's greeting.
+    pub cl_waiting: usize,
+    /// Cancel requests on their way to a server.
+    pub cl_active_cancel_req: usize,
+    /// Servers in use by a client.
+    pub sv_active: usize,
+    /// Servers to which a cancel request is on its way.
+    pub sv_active_cancel: usize,
+    /// Servers that may not be used before a cancel request has ended.
+    pub sv_being_canceled: usize,
+    /// Servers ready for use.
+    pub sv_idle: usize,
+    /// Servers being drained and reset after their client left.
+    pub sv_used: usize,
+    /// Servers being tested or reset.
+    pub sv_tested: usize,
+    /// Servers logging in.
+    pub sv_login: usize,
+    /// Servers closed by us whose end has not been seen yet; they still count against the size.
+    pub sv_closing: usize,
+    /// The longest that a client has waited so far.
+    pub maxwait: Duration,
+    /// Most servers.
+    pub pool_size: usize,
+    /// Why the last server could not be opened, and since when none could: label of the cause, text.
+    pub failure: Option<(&'static str, String, Duration)>,
+    /// Time since a server last answered a query of this pool.
+    pub since_last_answer: Option<Duration>,
+    /// Counters.
+    pub counters: PoolCounters,
+}
+
+/// Counters of one pool; they only grow.
+#[derive(Clone, Debug, Default)]
+pub struct PoolCounters {
+    /// Transactions.
+    pub xact_count: u64,
+    /// Queries.
+    pub query_count: u64,
+    /// Times that a server was given to a client.
+    pub server_assignment_count: u64,
+    /// Bytes from clients.
+    pub received: u64,
+    /// Bytes to clients.
+    pub sent: u64,
+    /// Microseconds in transactions.
+    pub xact_time_us: u64,
+    /// Microseconds in queries.
+    pub query_time_us: u64,
+    /// Microseconds that clients waited.
+    pub wait_time_us: u64,
+    /// Parse messages from clients.
+    pub client_parse_count: u64,
+    /// Parse messages to servers.
+    pub server_parse_count: u64,
+    /// Bind messages.
+    pub bind_count: u64,
+    /// Logins of clients.
+    pub client_login_count: u64,
+    /// Server connections opened.
+    pub server_opens: u64,
+    /// Attempts to open one that failed, by [`overload::cause::Cause::label`].
+    pub server_open_failures: Vec<(&'static str, u64)>,
+    /// Server connections closed, indexed by [`CloseCause`].
+    pub server_closes: [u64; CloseCause::COUNT],
+    /// Waiters that left before a server was spent on them.
+    pub dead_waiters: u64,
+    /// Servers that were given to a waiter that had left already.
+    pub dead_handoffs: u64,
+    /// Waiters that reached `query_wait_timeout`.
+    pub wait_timeouts: u64,
+    /// Requests refused because no server could be opened.
+    pub refusals: u64,
+    /// Cancel requests sent for clients.
+    pub client_cancels: u64,
+    /// Cancel requests sent for clients that are gone.
+    pub departure_cancels: u64,
+    /// Clients closed because they held a server while others waited.
+    pub holders_closed: u64,
+    /// From joining the line to getting a server.
+    pub wait: LatencyHistogram,
+    /// From sending a query to its ReadyForQuery.
+    pub query: LatencyHistogram,
+    /// Server connect and login.
+    pub login: LatencyHistogram,
+}
+
+/// One client.
+#[derive(Clone, Debug)]
+pub struct ClientRow {
+    /// User; empty before the start-up packet.
+    pub user: Arc<str>,
+    /// Database; empty before the start-up packet.
+    pub database: Arc<str>,
+    /// `login`, `waiting`, `idle` or `active`.
+    pub state: &'static str,
+    /// Where from.
+    pub address: ClientAddress,
+    /// Time since it connected.
+    pub connected: Duration,
+    /// Time since its last request.
+    pub requested: Duration,
+    /// How long it has waited in line.
+    pub wait: Duration,
+    /// Its server.
+    pub link: Option<u64>,
+    /// `application_name`.
+    pub application_name: Arc<str>,
+    /// Identity, as SHOW prints it.
+    pub id: u64,
+}
+
+/// One server.
+#[derive(Clone, Debug)]
+pub struct ServerRow {
+    /// User that clients log in as.
+    pub user: Arc<str>,
+    /// Database that clients ask for.
+    pub database: Arc<str>,
+    /// `active`, `idle`, `used`, `tested`, `being_canceled`, `closing`.
+    pub state: &'static str,
+    /// Where to; none for a Unix socket.
+    pub peer: Option<SocketAddr>,
+    /// Port of the configured address.
+    pub port: u16,
+    /// Time since it was opened.
+    pub connected: Duration,
+    /// Time since its last request.
+    pub requested: Duration,
+    /// To be closed once it is free.
+    pub close_needed: bool,
+    /// Its client.
+    pub link: Option<u64>,
+    /// Process id of the backend.
+    pub remote_pid: i32,
+    /// `application_name`.
+    pub application_name: Arc<str>,
+    /// Identity, as SHOW prints it.
+    pub id: u64,
+}
+
+/// A live client that holds a server without using it: SHOW HOLDERS.
+#[derive(Clone, Debug)]
+pub struct HolderRow {
+    /// User.
+    pub user: Arc<str>,
+    /// Database.
+    pub database: Arc<str>,
+    /// Where from.
+    pub address: ClientAddress,
+    /// `application_name`.
+    pub application_name: Arc<str>,
+    /// `client does not read its result`, `half-sent message` or `idle in transaction`.
+    pub reason: &'static str,
+    /// For how long.
+    pub held: Duration,
+    /// Clients that wait in the same pool.
+    pub waiting: usize,
+    /// Process id of the backend.
+    pub remote_pid: i32,
+    /// Identity of the client.
+    pub id: u64,
+}
+
+/// Everything for metrics and health.
+#[derive(Clone, Debug)]
+pub struct Overview {
+    /// All pools.
+    pub pools: Vec<PoolRow>,
+    /// Clients, those in login included.
+    pub clients: usize,
+    /// Clients in login.
+    pub clients_in_login: usize,
+    /// The most clients that are let in now.
+    pub client_limit: usize,
+    /// Clients refused because of that limit.
+    pub clients_refused: u64,
+    /// Logins refused by password, user or database.
+    pub logins_refused: u64,
+    /// Connections that ended before a start-up packet (probes).
+    pub probes: u64,
+    /// Bytes that break the protocol, from clients.
+    pub protocol_errors: u64,
+    /// True while draining to a stop.
+    pub shutting_down: bool,
+}

@@ -1,0 +1,43 @@
+//! What clients are told. The texts are PgBouncer's where it has one, since people search for them.
+
+use pgwire::message::{Severity, error_response};
+
+/// No server in time: class 53 (insufficient resources), so that it never looks like a dead server.
+pub(crate) const QUERY_WAIT_TIMEOUT: &str = "53H01";
+/// No server can be opened.
+pub(crate) const CANNOT_CONNECT: &str = "08001";
+/// PostgreSQL's "too many connections".
+pub(crate) const TOO_MANY_CONNECTIONS: &str = "53300";
+/// PostgreSQL's "query canceled".
+pub(crate) const QUERY_CANCELED: &str = "57014";
+/// PostgreSQL's "admin shutdown".
+pub(crate) const ADMIN_SHUTDOWN: &str = "57P01";
+/// PostgreSQL's "protocol violation".
+pub(crate) const PROTOCOL_VIOLATION: &str = "08P01";
+/// PostgreSQL's "connection failure".
+pub(crate) const CONNECTION_FAILURE: &str = "08006";
+/// PostgreSQL's "invalid catalog name".
+pub(crate) const NO_SUCH_DATABASE: &str = "3D000";
+/// PostgreSQL's "invalid authorization specification".
+pub(crate) const NOT_AUTHORIZED: &str = "28000";
+/// PostgreSQL's "feature not supported".
+pub(crate) const NOT_SUPPORTED: &str = "0A000";
+/// PostgreSQL's "idle in transaction session timeout".
+pub(crate) const IDLE_IN_TRANSACTION_TIMEOUT: &str = "25P03";
+/// PostgreSQL's "idle session timeout".
+pub(crate) const IDLE_SESSION_TIMEOUT: &str = "57P05";
+
+/// An error that ends the session.
+pub(crate) fn fatal(sqlstate: &str, message: &str) -> Vec<u8> {
+    error_response(Severity::Fatal, sqlstate, message, None, None)
+}
+
+/// An error that ends the session, with detail.
+pub(crate) fn fatal_with_detail(sqlstate: &str, message: &str, detail: &str) -> Vec<u8> {
+    error_response(Severity::Fatal, sqlstate, message, Some(detail), None)
+}
+
+/// An error that ends the request alone.
+pub(crate) fn error(sqlstate: &str, message: &str, hint: Option<&str>) -> Vec<u8> {
+    error_response(Severity::Error, sqlstate, message, None, hint)
+}
