@@ -33,16 +33,19 @@ pub struct Variant {
 }
 
 impl Variant {
-    /// The three ways to leave (with Terminate, without a word, with a large query), each with `query_wait_timeout` below,
-    /// above and far above the clients' patience, each with a freeze and with freeze and cut: 18.
+    /// The ways to leave (with Terminate or without a word, a short or a large query), each with `query_wait_timeout` below,
+    /// above and far above the clients' patience, each with a freeze and with freeze and cut: 24.
     #[must_use]
     pub fn all() -> Vec<Self> {
         let mut variants = Vec::new();
         for fault in [Fault::Freeze, Fault::FreezeAndCut] {
             for query_wait_timeout_s in [10, 4, 120] {
-                for (bye, query_bytes) in
-                    [(Bye::Terminate, 0), (Bye::None, 0), (Bye::Terminate, LARGE_QUERY_BYTES)]
-                {
+                for (bye, query_bytes) in [
+                    (Bye::Terminate, 0),
+                    (Bye::None, 0),
+                    (Bye::Terminate, LARGE_QUERY_BYTES),
+                    (Bye::None, LARGE_QUERY_BYTES),
+                ] {
                     variants.push(Self { bye, query_bytes, query_wait_timeout_s, fault });
                 }
             }
@@ -62,7 +65,7 @@ impl Variant {
         vec![
             with(Bye::Terminate, 0, 10, Fault::Freeze),
             with(Bye::None, 0, 10, Fault::Freeze),
-            with(Bye::Terminate, LARGE_QUERY_BYTES, 10, Fault::Freeze),
+            with(Bye::None, LARGE_QUERY_BYTES, 10, Fault::Freeze),
             with(Bye::Terminate, 0, 4, Fault::Freeze),
             with(Bye::Terminate, 0, 120, Fault::Freeze),
             with(Bye::None, 0, 120, Fault::FreezeAndCut),
