@@ -95,6 +95,11 @@ impl Report {
         }
     }
 
+    /// Whether further errors are only counted, so that they need no care.
+    pub(crate) fn is_full(&self) -> bool {
+        self.errors.len() + 1 >= MAX_DIAGNOSTICS
+    }
+
     pub(crate) fn has_errors(&self) -> bool {
         !self.errors.is_empty()
     }
@@ -113,9 +118,13 @@ impl Report {
     }
 }
 
-/// Text from a file as part of a message: short, on one line, without control characters.
+/// Text from a file as part of a message: short, on one line, without control characters. Text that holds
+/// a `password=`, where broken quoting swallowed one, is left out.
 pub(crate) fn quoted(text: &str) -> String {
     const MAX_CHARS: usize = 60;
+    if text.contains('=') && text.to_ascii_lowercase().contains("password") {
+        return "`…`".to_owned();
+    }
     let mut shown: String = text.chars().take(MAX_CHARS).flat_map(char::escape_debug).collect();
     if text.chars().nth(MAX_CHARS).is_some() {
         shown.push('…');

@@ -13,7 +13,7 @@ mod memory;
 pub use disk::Disk;
 pub use memory::Memory;
 
-/// Largest file that is read.
+/// Largest file that is read, and the most of a configuration with all that it includes.
 pub const MAX_FILE_BYTES: usize = 16 << 20;
 
 /// Longest line of a printed excerpt; a longer one is named by its place alone.

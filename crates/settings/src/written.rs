@@ -1,5 +1,6 @@
 //! What was written, with its place: the same shape from an ini file and from TOML.
 
+use crate::diagnostic::Diagnostic;
 use crate::source::Place;
 use std::path::PathBuf;
 
@@ -13,6 +14,9 @@ pub const MAX_LINE_BYTES: usize = 128 << 10;
 pub const MAX_INCLUDE_DEPTH: usize = 10;
 /// Most files of one configuration.
 pub const MAX_FILES: usize = 100;
+
+/// Most values of one configuration.
+pub const MAX_ENTRIES: usize = 200_000;
 
 /// The two kinds of file. They differ in a few defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +77,8 @@ pub struct Written {
     pub peers: Vec<Group>,
     /// The files read, the first one first.
     pub files: Vec<PathBuf>,
+    /// Values so far; an empty group counts as one.
+    count: usize,
 }
 
 impl Written {
@@ -85,16 +91,42 @@ impl Written {
             users: Vec::new(),
             peers: Vec::new(),
             files: Vec::new(),
+            count: 0,
         }
     }
 
-    pub(crate) fn groups_mut(&mut self, section: Section) -> Option<&mut Vec<Group>> {
+    /// Adds to `[pgbouncer]`.
+    pub(crate) fn push_general(&mut self, entry: Entry) -> Result<(), TooMany> {
+        self.count_more(1)?;
+        self.general.push(entry);
+        Ok(())
+    }
+
+    /// Adds a database, user or peer.
+    pub(crate) fn push_group(&mut self, section: Section, group: Group) -> Result<(), TooMany> {
+        self.count_more(group.entries.len().max(1))?;
         match section {
-            Section::General => None,
-            Section::Databases => Some(&mut self.databases),
-            Section::Users => Some(&mut self.users),
-            Section::Peers => Some(&mut self.peers),
+            Section::General => self.general.extend(group.entries),
+            Section::Databases => self.databases.push(group),
+            Section::Users => self.users.push(group),
+            Section::Peers => self.peers.push(group),
         }
+        Ok(())
+    }
+
+    fn count_more(&mut self, count: usize) -> Result<(), TooMany> {
+        self.count += count;
+        if self.count > MAX_ENTRIES { Err(TooMany) } else { Ok(()) }
+    }
+}
+
+/// There are more than [`MAX_ENTRIES`] values.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TooMany;
+
+impl TooMany {
+    pub(crate) fn at(self, place: &Place) -> Diagnostic {
+        Diagnostic::error("too-many", format!("there are more than {MAX_ENTRIES} values")).at(place)
     }
 }
 

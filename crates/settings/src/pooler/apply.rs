@@ -31,7 +31,7 @@ pub(super) fn apply<'a, T: 'static>(
     let mut places = Places::new();
     for entry in entries {
         let Some(setting) = settings.clone().find(|setting| setting.name == entry.key) else {
-            report.add(unknown(entry, settings.clone().map(|setting| setting.name), scope));
+            report.add(unknown(entry, settings.clone().map(|setting| setting.name), scope, report.is_full()));
             continue;
         };
         if let Some(earlier) = places.insert(setting.name, entry) {
@@ -116,9 +116,17 @@ fn not_built(name: &str, entry: &Entry, accepted: &[&str]) -> Diagnostic {
     }
 }
 
-fn unknown(entry: &Entry, names: impl Iterator<Item = &'static str>, scope: Scope) -> Diagnostic {
+fn unknown(
+    entry: &Entry,
+    names: impl Iterator<Item = &'static str>,
+    scope: Scope,
+    is_counted_only: bool,
+) -> Diagnostic {
     let message = format!("there is no setting {} in [{}]", quoted(&entry.key), scope.section);
     let diagnostic = Diagnostic::error("unknown-setting", message).at(&entry.key_place);
+    if is_counted_only {
+        return diagnostic;
+    }
     let key = entry.key.as_str();
     let elsewhere = [
         ("pgbouncer", table::general().any(|setting| setting.name == key)),

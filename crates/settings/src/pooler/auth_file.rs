@@ -3,9 +3,10 @@
 //! A quote within quotes is doubled, `;` starts a comment line, what follows the secret is passed over, and
 //! the last line of a user counts, all as in PgBouncer. No diagnostic shows any of the text.
 
-use super::model::Secret;
+use super::model::{AuthType, Secret};
 use crate::diagnostic::{Diagnostic, Report};
 use crate::source::{Place, Source};
+use crate::written::Entry;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -38,6 +39,21 @@ pub(crate) fn read(source: &Arc<Source>, report: &mut Report) -> BTreeMap<String
         start = end + 1;
     }
     secrets
+}
+
+/// Warns of secrets that the way of login cannot use.
+pub(crate) fn check_for(
+    auth_type: AuthType,
+    secrets: &BTreeMap<String, Secret>,
+    entry: &Entry,
+    report: &mut Report,
+) {
+    let md5 = secrets.values().filter(|secret| matches!(secret, Secret::Md5(_))).count();
+    if auth_type == AuthType::ScramSha256 && md5 > 0 {
+        let message =
+            format!("{md5} users have an md5 secret; with `auth_type = scram-sha-256` they cannot log in");
+        report.add(Diagnostic::warning("nobody-can-log-in", message).at(&entry.place));
+    }
 }
 
 type Line = Option<(String, String)>;

@@ -53,6 +53,9 @@ fn users<'a>(written: &'a Written, report: &mut Report) -> BTreeMap<String, Writ
     let scope = Scope { section: "users", dialect: written.dialect };
     let mut users = BTreeMap::new();
     for group in &written.users {
+        if databases::is_unnamed("user", group, report) {
+            continue;
+        }
         let mut settings = UserSettings::default();
         let places = apply(table::USERS.iter(), &group.entries, scope, &mut settings, report);
         pool_mode(table::USERS, &places, scope.dialect, report);
@@ -147,7 +150,9 @@ fn secrets(
     let Some(source) = ini::open(path, sources, Some(&entry.place), report) else {
         return BTreeMap::new();
     };
-    auth_file::read(&source, report)
+    let secrets = auth_file::read(&source, report);
+    auth_file::check_for(general.auth_type, &secrets, entry, report);
+    secrets
 }
 
 /// Every field that the table fills next; nothing here is a default.

@@ -39,12 +39,23 @@ pub(super) fn read<'a>(
             report.add(Diagnostic::error("bad-value", message).at(&group.place));
             continue;
         }
+        if is_unnamed("database", group, report) {
+            continue;
+        }
         let written = database(group, dialect, sources, report);
         if databases.insert(group.name.clone(), written).is_some() {
             note_duplicate("database", group, report);
         }
     }
     databases
+}
+
+/// Refuses an empty name, which TOML allows.
+pub(super) fn is_unnamed(what: &str, group: &Group, report: &mut Report) -> bool {
+    if group.name.is_empty() {
+        report.add(Diagnostic::error("bad-value", format!("the name of a {what} is empty")).at(&group.place));
+    }
+    group.name.is_empty()
 }
 
 /// Notes that `group` takes the place of an earlier one of its name.

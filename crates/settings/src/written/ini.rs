@@ -4,10 +4,11 @@
 //! has no quotes, `%include` reads a file as if its text stood here, its name relative to the working folder.
 
 use super::{
-    Dialect, Entry, Group, MAX_FILES, MAX_INCLUDE_DEPTH, MAX_LINE_BYTES, Section, Written, connection_string,
+    Dialect, Entry, Group, MAX_FILES, MAX_INCLUDE_DEPTH, MAX_LINE_BYTES, Section, TooMany, Written,
+    connection_string,
 };
 use crate::diagnostic::{Diagnostic, Report, quoted};
-use crate::source::{Place, Source, Sources};
+use crate::source::{MAX_FILE_BYTES, Place, Source, Sources};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +16,15 @@ use std::sync::Arc;
 /// Reads the file and all that it includes.
 pub(crate) fn read(source: &Arc<Source>, sources: &dyn Sources, report: &mut Report) -> Written {
     let written = Written::new(Dialect::Ini, Place::new(source, 0..0));
-    let mut lexer = Lexer { sources, report, written, section: Position::BeforeAny, has_general: false };
+    let mut lexer = Lexer {
+        sources,
+        report,
+        written,
+        section: Position::BeforeAny,
+        has_general: false,
+        bytes: 0,
+        is_over: false,
+    };
     lexer.file(source, 0);
     lexer.written
 }
@@ -35,6 +44,10 @@ struct Lexer<'a> {
     written: Written,
     section: Position,
     has_general: bool,
+    /// Bytes of all files so far.
+    bytes: usize,
+    /// There is too much; nothing more is read.
+    is_over: bool,
 }
 
 impl Lexer<'_> {
@@ -42,7 +55,8 @@ impl Lexer<'_> {
         self.written.files.push(source.path().to_owned());
         let text = source.text();
         let mut start = usize::from(text.starts_with('\u{feff}')) * '\u{feff}'.len_utf8();
-        while start < text.len() {
+        self.bytes += text.len();
+        while start < text.len() && !self.is_over {
             let end = text[start..].find('\n').map_or(text.len(), |length| start + length);
             if end - start > MAX_LINE_BYTES {
                 let message = format!("the line is longer than {} kB", MAX_LINE_BYTES >> 10);
@@ -55,13 +69,20 @@ impl Lexer<'_> {
     }
 
     fn line(&mut self, source: &Arc<Source>, range: Range<usize>, depth: usize) {
-        let line = trimmed(source.text(), range);
-        let text = &source.text()[line.clone()];
-        match text.as_bytes().first() {
-            None | Some(b';' | b'#') => {}
-            Some(b'%') => self.directive(source, line, depth),
-            Some(b'[') => self.header(source, line, depth),
-            Some(_) => self.key_and_value(source, line),
+        let mut line = trimmed(source.text(), range);
+        loop {
+            match source.text()[line.clone()].as_bytes().first() {
+                None | Some(b';' | b'#') => {}
+                Some(b'%') => self.directive(source, line, depth),
+                Some(b'[') => {
+                    // PgBouncer reads on behind the bracket.
+                    let behind = self.header(source, line.clone());
+                    line = trimmed(source.text(), behind..line.end);
+                    continue;
+                }
+                Some(_) => self.key_and_value(source, line),
+            }
+            return;
         }
     }
 
@@ -82,34 +103,37 @@ impl Lexer<'_> {
         if self.written.files.len() >= MAX_FILES {
             return self.error("include", format!("there are more than {MAX_FILES} files"), &place);
         }
-        if let Some(included) = open(Path::new(name), self.sources, Some(&place), self.report) {
-            self.file(&included, depth + 1);
+        let Some(included) = open(Path::new(name), self.sources, Some(&place), self.report) else { return };
+        if self.bytes + included.text().len() > MAX_FILE_BYTES {
+            let message = format!("the files together are larger than {} MB", MAX_FILE_BYTES >> 20);
+            return self.error("include", message, &place);
         }
+        self.file(&included, depth + 1);
     }
 
-    fn header(&mut self, source: &Arc<Source>, line: Range<usize>, depth: usize) {
+    /// Takes a section's name; tells where the line goes on.
+    fn header(&mut self, source: &Arc<Source>, line: Range<usize>) -> usize {
         let text = &source.text()[line.clone()];
         let Some(length) = text.find(']') else {
             self.section = Position::InUnknown;
-            return self.error("syntax", "a section's name ends with `]`", &Place::new(source, line));
+            let end = line.end;
+            self.error("syntax", "a section's name ends with `]`", &Place::new(source, line));
+            return end;
         };
         let name = &text[1..length];
-        self.section = match Section::named(name, Dialect::Ini) {
-            Some(section) => {
-                if section == Section::General && !self.has_general {
-                    self.has_general = true;
-                    self.written.general_place = Place::new(source, line.start..line.start + length + 1);
-                }
-                Position::In(section)
-            }
-            None => {
-                let place = Place::new(source, line.start + 1..line.start + length);
-                self.report.add(unknown_section(name, Dialect::Ini).at(&place));
-                Position::InUnknown
-            }
+        let behind = line.start + length + 1;
+        let Some(section) = Section::named(name, Dialect::Ini) else {
+            let place = Place::new(source, line.start + 1..behind - 1);
+            self.report.add(unknown_section(name, Dialect::Ini).at(&place));
+            self.section = Position::InUnknown;
+            return behind;
         };
-        // PgBouncer reads on behind the bracket.
-        self.line(source, line.start + length + 1..line.end, depth);
+        if section == Section::General && !self.has_general {
+            self.has_general = true;
+            self.written.general_place = Place::new(source, line.start..behind);
+        }
+        self.section = Position::In(section);
+        behind
     }
 
     fn key_and_value(&mut self, source: &Arc<Source>, line: Range<usize>) {
@@ -139,14 +163,23 @@ impl Lexer<'_> {
             Position::In(Section::General) => {
                 let place = Place::new(source, value.clone());
                 let value = source.text()[value].to_owned();
-                self.written.general.push(Entry { key, value, is_array: false, key_place, place });
+                let entry = Entry { key, value, is_array: false, key_place: key_place.clone(), place };
+                let pushed = self.written.push_general(entry);
+                self.count(pushed, &key_place);
             }
             Position::In(section) => {
-                let group = group(source, key, key_place, value, self.report);
-                if let Some(groups) = self.written.groups_mut(section) {
-                    groups.push(group);
-                }
+                let group = group(source, key, key_place.clone(), value, self.report);
+                let pushed = self.written.push_group(section, group);
+                self.count(pushed, &key_place);
             }
+        }
+    }
+
+    /// Ends the reading when there is too much.
+    fn count(&mut self, pushed: Result<(), TooMany>, place: &Place) {
+        if let Err(too_many) = pushed {
+            self.report.add(too_many.at(place));
+            self.is_over = true;
         }
     }
 

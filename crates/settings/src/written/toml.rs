@@ -46,15 +46,22 @@ impl Reader<'_> {
                 self.error(format!("`{}` is a table", name.get_ref()), value.span());
                 continue;
             };
-            if section == Section::General {
-                let entries = self.entries(table);
-                self.written.general.extend(entries);
+            let added = if section == Section::General {
+                let group = Group {
+                    name: String::new(),
+                    place: self.place(name.span()),
+                    entries: self.entries(table),
+                };
+                self.written.push_group(section, group)
             } else {
-                let groups: Vec<Group> =
-                    sorted(table).into_iter().map(|(name, value)| self.group(name, value)).collect();
-                if let Some(all) = self.written.groups_mut(section) {
-                    all.extend(groups);
-                }
+                sorted(table).into_iter().try_for_each(|(name, value)| {
+                    let group = self.group(name, value);
+                    self.written.push_group(section, group)
+                })
+            };
+            if let Err(too_many) = added {
+                self.report.add(too_many.at(&self.place(name.span())));
+                return;
             }
         }
     }

@@ -1,1 +1,68 @@
+use super::*;
+use crate::pooler::parse_ini;
 
+fn settings(user: &str, database: &str) -> PoolSettings {
+    let text = "
+[databases]
+plain = host=127.0.0.1
+own = host=127.0.0.1 pool_size=6 min_pool_size=2 max_db_connections=7 query_wait_timeout=8 server_lifetime=9 client_disconnect=finish
+[users]
+joe = pool_size=1 max_user_connections=12 query_wait_timeout=13 query_timeout=14 idle_transaction_timeout=15 transaction_timeout=16 client_idle_timeout=17 client_disconnect=close
+[pgbouncer]
+pool_mode = transaction
+default_pool_size = 20
+min_pool_size = 1
+max_db_connections = 21
+max_user_connections = 22
+query_wait_timeout = 23
+query_timeout = 24
+idle_transaction_timeout = 25
+transaction_timeout = 26
+client_idle_timeout = 27
+server_lifetime = 28
+";
+    let config = parse_ini(text).unwrap().config;
+    config.pool_settings(&config.databases[database], user)
+}
+
+#[test]
+fn general_settings_count_where_nothing_else_is_written() {
+    let expected = PoolSettings {
+        pool_size: 20,
+        min_pool_size: 1,
+        query_wait_timeout: Duration::from_secs(23),
+        query_timeout: Duration::from_secs(24),
+        idle_transaction_timeout: Duration::from_secs(25),
+        transaction_timeout: Duration::from_secs(26),
+        client_idle_timeout: Duration::from_secs(27),
+        server_lifetime: Duration::from_secs(28),
+        client_disconnect: ClientDisconnect::Cancel,
+        max_db_connections: 21,
+        max_user_connections: 22,
+    };
+    assert_eq!(settings("ann", "plain"), expected);
+}
+
+#[test]
+fn database_counts_before_general() {
+    let settings = settings("ann", "own");
+    assert_eq!((settings.pool_size, settings.min_pool_size, settings.max_db_connections), (6, 2, 7));
+    assert_eq!(settings.query_wait_timeout, Duration::from_secs(8));
+    assert_eq!(settings.server_lifetime, Duration::from_secs(9));
+    assert_eq!(settings.client_disconnect, ClientDisconnect::Finish);
+    assert_eq!(settings.query_timeout, Duration::from_secs(24));
+}
+
+#[test]
+fn user_counts_before_database() {
+    let settings = settings("joe", "own");
+    assert_eq!((settings.pool_size, settings.max_user_connections), (1, 12));
+    assert_eq!(settings.min_pool_size, 1, "no more than the user's pool");
+    assert_eq!(settings.query_wait_timeout, Duration::from_secs(13));
+    assert_eq!(settings.query_timeout, Duration::from_secs(14));
+    assert_eq!(settings.idle_transaction_timeout, Duration::from_secs(15));
+    assert_eq!(settings.transaction_timeout, Duration::from_secs(16));
+    assert_eq!(settings.client_idle_timeout, Duration::from_secs(17));
+    assert_eq!(settings.client_disconnect, ClientDisconnect::Close);
+    assert_eq!((settings.max_db_connections, settings.server_lifetime), (7, Duration::from_secs(9)));
+}

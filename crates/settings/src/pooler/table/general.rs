@@ -81,7 +81,7 @@ pub(super) const SETTINGS: &[Setting<General>] = &[
     Setting::new("auth_query", Kind::Text, "", NotBuilt(&[""]), "Query that looks a user up."),
     Setting::new("auth_dbname", Kind::Text, "", NotBuilt(&[""]), "Database in which users are looked up."),
     Setting::new("auth_ldap_options", Kind::Text, "", NotBuilt(&[""]), "LDAP address and search."),
-    Setting::new("scram_iterations", Kind::Integer { minimum: 4096, maximum: 10_000_000 }, "4096", field!(General, scram_iterations), "Iterations of verifiers that are made from plain passwords."),
+    Setting::new("scram_iterations", Kind::Integer { minimum: 1, maximum: 10_000_000 }, "4096", field!(General, scram_iterations), "Iterations of verifiers that are made from plain passwords."),
     Setting::new("admin_users", Kind::List, "", field!(General, admin_users), "Users who may do everything on the console."),
     Setting::new("stats_users", Kind::List, "", field!(General, stats_users), "Users who may read on the console."),
     // What is said.

@@ -1,0 +1,221 @@
+use super::*;
+
+/// One refusal in [pgbouncer]: the line written, its column, the code, and parts of message and help.
+type Case = (&'static str, usize, &'static str, &'static str, &'static str);
+
+#[test]
+fn bad_settings_are_refused_with_place_reason_and_help() {
+    let cases: &[Case] = &[
+        (
+            "max_client_con = 5",
+            1,
+            "unknown-setting",
+            "no setting `max_client_con` in [pgbouncer]",
+            "`max_client_conn`",
+        ),
+        ("Default_Pool_Size = 5", 1, "unknown-setting", "`Default_Pool_Size`", "`default_pool_size`"),
+        ("pool_size = 5", 1, "unknown-setting", "`pool_size`", "setting of [databases]"),
+        ("xyzzy = 5", 1, "unknown-setting", "`xyzzy`", ""),
+        (
+            "max_client_conn = many",
+            19,
+            "bad-value",
+            "`many` is no value of `max_client_conn`: a whole number",
+            "",
+        ),
+        ("max_client_conn = 0", 19, "bad-value", "between 1 and 10000000", ""),
+        ("max_client_conn = -1", 19, "bad-value", "must not be negative", ""),
+        ("max_client_conn = 5 ; five", 19, "bad-value", "`5 ; five`", "a comment needs a line of its own"),
+        ("query_timeout = 5 parsecs", 17, "bad-value", "a number of seconds", ""),
+        ("query_timeout =", 16, "bad-value", "a number such as", ""),
+        ("cancel_wait_timeout = 0", 23, "bad-value", "at least 0.001 s", ""),
+        ("waiter_buffer = 4095", 17, "bad-value", "between 4096 and 1048576", ""),
+        ("waiter_buffer = 1048577", 17, "bad-value", "between 4096 and 1048576", ""),
+        ("server_login_concurrency = 0", 28, "bad-value", "between 1 and 10000", ""),
+        ("listen_port = 65536", 15, "bad-value", "between 0 and 65535", ""),
+        ("log_stats = maybe", 13, "bad-value", "1 or 0", ""),
+        ("unix_socket_mode = 777", 20, "bad-value", "octal", ""),
+        ("auth_type = scram", 13, "bad-value", "one of any, trust, plain, md5, scram-sha-256", ""),
+        ("log_format = jsno", 14, "bad-value", "did you mean `json`?", ""),
+        ("metrics_listen = 9127", 18, "bad-value", "an address and a port", ""),
+        ("listen_addr = 1.2.3.4.5", 15, "bad-value", "`1.2.3.4.5` of `listen_addr`", ""),
+        ("unix_socket_dir =", 18, "nowhere-to-listen", "nothing to listen on", "`listen_addr`"),
+        ("auth_type = hba", 13, "not-built", "`hba` of `auth_type` is not built yet", "scram-sha-256"),
+        (
+            "reserve_pool_size = 5",
+            1,
+            "not-built",
+            "`reserve_pool_size` is not built yet",
+            "`reserve_pool_size = 0`",
+        ),
+        (
+            "server_tls_sslmode = require",
+            1,
+            "not-built",
+            "`server_tls_sslmode`",
+            "`server_tls_sslmode = disable`",
+        ),
+        ("server_tls_sslmode = prefer", 1, "not-built", "`server_tls_sslmode`", ""),
+        ("client_tls_sslmode = require", 1, "not-built", "`client_tls_sslmode`", ""),
+        ("max_prepared_statements = 200", 1, "not-built", "`max_prepared_statements`", ""),
+        ("auth_query = select 1", 1, "not-built", "`auth_query`", "leave it out"),
+        ("conffile = x.ini", 1, "not-built", "`conffile`", "leave it out"),
+        ("server_check_query =", 21, "not-built", "`server_check_query`", "`<empty>`"),
+        ("unix_socket_dir = @abstract", 19, "not-built", "`@abstract`", ""),
+        ("auth_file = gone.txt", 13, "unreadable", "`gone.txt`", ""),
+        (
+            "min_pool_size = 21",
+            17,
+            "minimum-above-maximum",
+            "`min_pool_size` is 21, above `default_pool_size`, which is 20",
+            "",
+        ),
+    ];
+    for (written, column, code, message, help) in cases {
+        let (line, at_column, at_code, at_message, at_help) = only_error(parse_ini(&general(written)));
+        assert_eq!((line, at_column, at_code), (3, *column, *code), "{written}: {at_message}");
+        assert!(at_message.contains(message), "{written}: {at_message}");
+        assert!(at_help.contains(help), "{written}: {at_help}");
+    }
+}
+
+#[test]
+fn pool_modes_that_are_not_built_are_refused() {
+    for mode in ["session", "STATEMENT"] {
+        let (line, column, code, message, help) =
+            only_error(parse_ini(&format!("[pgbouncer]\npool_mode = {mode}\n")));
+        assert_eq!((line, column, code), (2, 13, "not-built"));
+        assert!(message.contains(mode) && help.contains("transaction"), "{message} {help}");
+    }
+    let text = format!("[databases]\na = host=h pool_mode=session\n{}", general(""));
+    let (line, column, code, ..) = only_error(parse_ini(&text));
+    assert_eq!((line, column, code), (2, 22, "not-built"));
+    let text = format!("[users]\na = pool_mode=nonsense\n{}", general(""));
+    let (line, column, code, ..) = only_error(parse_ini(&text));
+    assert_eq!((line, column, code), (2, 15, "bad-value"));
+}
+
+#[test]
+fn ini_file_without_pool_mode_asks_for_session_and_is_refused() {
+    let (line, column, code, message, help) = only_error(parse_ini("; no mode\n[pgbouncer]\n"));
+    assert_eq!((line, column, code), (2, 1, "not-built"));
+    assert!(message.contains("session") && help.contains("pool_mode = transaction"), "{message} {help}");
+    let (line, column, ..) = only_error(parse_ini("[databases]\n"));
+    assert_eq!((line, column), (1, 1));
+}
+
+#[test]
+fn bad_lines_of_databases_and_users_are_refused() {
+    for (written, column, code, part) in [
+        ("a = host=h prt=1", 12, "unknown-setting", "no setting `prt` in [databases]"),
+        ("a = host=h port=0", 17, "bad-value", "between 1 and 65535"),
+        ("a = host=h port=x", 17, "bad-value", "whole number"),
+        ("a = host=h,i", 10, "not-built", "`h,i` of `host`"),
+        ("a = host=h pool_size=0", 22, "bad-value", "between 1"),
+        ("a = host=h reserve_pool=3", 12, "not-built", "`reserve_pool`"),
+        ("a = host=h auth_user=x", 12, "not-built", "`auth_user`"),
+        ("a = host=h min_pool_size=30", 26, "minimum-above-maximum", "above `pool_size`, which is 20"),
+        (
+            "a = host=h min_pool_size=3 max_db_connections=2",
+            26,
+            "minimum-above-maximum",
+            "`max_db_connections`",
+        ),
+        ("pgbouncer = host=h", 1, "bad-value", "the console's"),
+        ("a = host=h query_wait_timout=1", 12, "unknown-setting", "`query_wait_timout`"),
+    ] {
+        let (line, at_column, at_code, message, _) =
+            only_error(parse_ini(&format!("[databases]\n{written}\n{}", general(""))));
+        assert_eq!((line, at_column, at_code), (2, column, code), "{written}: {message}");
+        assert!(message.contains(part), "{written}: {message}");
+    }
+    let (line, column, _, message, help) =
+        only_error(parse_ini(&format!("[users]\njoe = port=1\n{}", general(""))));
+    assert_eq!((line, column), (2, 7));
+    assert!(message.contains("in [users]") && help.contains("[databases]"), "{message} {help}");
+    let (line, column, code, ..) = only_error(parse_ini(&format!("[peers]\n1 = host=h\n{}", general(""))));
+    assert_eq!((line, column, code), (2, 1, "not-built"));
+}
+
+#[test]
+fn wait_that_outlasts_the_callers_patience_is_refused_wherever_it_is_written() {
+    for (text, line, column, part) in [
+        (general("client_patience = 5\nquery_wait_timeout = 5"), 4, 22, "`query_wait_timeout` is 5 s"),
+        (general("query_wait_timeout = 6\nclient_patience = 5"), 3, 22, "callers wait only 5 s"),
+        (general("client_patience = 5\nquery_wait_timeout = 0"), 4, 22, "for ever (0)"),
+        (general("client_patience = 5"), 3, 19, "the default of `query_wait_timeout` is 120 s"),
+        (
+            general(
+                "client_patience = 5\nquery_wait_timeout = 4\n[databases]\na = host=h query_wait_timeout=7",
+            ),
+            6,
+            31,
+            "is 7 s",
+        ),
+        (
+            general("client_patience = 500ms\nquery_wait_timeout = 0.4\n[users]\na = query_wait_timeout=0.5"),
+            6,
+            24,
+            "is 0.5 s, but callers wait only 0.5 s",
+        ),
+    ] {
+        let (at_line, at_column, code, message, help) = only_error(parse_ini(&text));
+        assert_eq!((at_line, at_column, code), (line, column, "patience"), "{message}");
+        assert!(message.contains(part), "{message}");
+        assert!(help.contains("below"), "{help}");
+    }
+    assert!(parse_ini(&general("client_patience = 5\nquery_wait_timeout = 4.999")).is_ok());
+    assert!(parse_ini(&general("client_patience = 0\nquery_wait_timeout = 9")).is_ok(), "0 = not declared");
+    let (line, ..) = only_error(parse_toml("[pooler]\nclient_patience = 4\n"));
+    assert_eq!(line, 2, "the default of 4 s");
+}
+
+#[test]
+fn toml_is_refused_in_its_places_too() {
+    for (written, line, column, code) in [
+        ("[pooler]\nmax_client_con = 5\n", 2, 1, "unknown-setting"),
+        ("[pooler]\nmax_client_conn = \"many\"\n", 2, 19, "bad-value"),
+        ("[pooler]\nmax_client_conn = [5]\n", 2, 19, "bad-value"),
+        ("[pooler]\npool_mode = \"session\"\n", 2, 13, "not-built"),
+        ("[databases.a]\nhost = \"h\"\nport = 70000\n", 3, 8, "bad-value"),
+        ("[databases]\na = \"host=h prt=1\"\n", 2, 13, "unknown-setting"),
+        ("[databases.\"\"]\nhost = \"h\"\n", 1, 12, "bad-value"),
+        ("[users.\"\"]\npool_size = 1\n", 1, 8, "bad-value"),
+    ] {
+        let (at_line, at_column, at_code, message, _) = only_error(parse_toml(written));
+        assert_eq!((at_line, at_column, at_code), (line, column, code), "{written}: {message}");
+    }
+}
+
+#[test]
+fn all_errors_are_reported_together() {
+    let text = "[databases]\na = host=h prt=1\nb = host\n[pgbouncer]\nmax_client_con = 1\npool_mode = session\nclient_patience = 3\n";
+    let errors = parse_ini(text).unwrap_err();
+    let lines: std::collections::BTreeSet<_> = described(&errors).iter().map(|error| error.0).collect();
+    assert_eq!(lines.into_iter().collect::<Vec<_>>(), [2, 3, 5, 6, 7]);
+}
+
+#[test]
+fn secrets_are_never_cited() {
+    let verifier = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
+    let texts = [
+        format!("[databases]\na = host=h password={verifier}\n"),
+        "[databases]\na = host=h password='SCRAM-hush' prt=1\n".to_owned(),
+        "[databases]\na = host=h password=SCRAM hush\n".to_owned(),
+        "[databases]\na = host=h pasword=SCRAM\n[pgbouncer]\npassword = SCRAM\n".to_owned(),
+    ];
+    for text in texts {
+        let errors = parse_ini(&text).unwrap_err();
+        let shown = to_text(&errors).replace("a SCRAM verifier", "");
+        assert!(!shown.replace("pasword=SCRAM", "").contains("SCRAM"), "{shown}");
+        assert!(!shown.contains("hush"), "{shown}");
+    }
+    for text in [
+        "[databases.a]\npassword = hush\n",
+        "[databases.a]\npassword = 'hush\n",
+        "[databases.a]\npassword = \"\"\"\nhush\n",
+    ] {
+        let shown = to_text(&parse_toml(text).unwrap_err());
+        assert!(!shown.contains("hush"), "{shown}");
+    }
+}
