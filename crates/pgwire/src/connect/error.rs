@@ -13,7 +13,7 @@ pub enum ServerLoginError {
     #[error("server refused the login: {0}")]
     Refused(ErrorFields),
     /// The server asks for a proof that we have no secret for. The configuration's fault; a retry cannot help.
-    #[error("server asks user {user:?} for {method}, which needs {needed}; there is {have}")]
+    #[error("server asks user {user:?} for {method}, which needs {needed}; given was {have}")]
     Secret {
         /// Who logs in.
         user: String,

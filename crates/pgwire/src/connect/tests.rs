@@ -121,17 +121,17 @@ fn an_unsuitable_secret_is_named_with_what_is_missing() {
     let sasl = sasl();
     let zero = plain(b"a\0b");
     for (secret, request, text) in [
-        (None, &cleartext, "password, which needs the plain password; there is nothing"),
-        (md5(), &cleartext, "password, which needs the plain password; there is an MD5 secret"),
-        (keys(), &cleartext, "password, which needs the plain password; there is SCRAM keys"),
-        (zero, &cleartext, "password, which needs the plain password; there is a password with a zero byte"),
-        (keys(), &ask_md5, "md5, which needs the plain password or its MD5 secret; there is SCRAM keys"),
-        (None, &ask_md5, "md5, which needs the plain password or its MD5 secret; there is nothing"),
+        (None, &cleartext, "password, which needs the plain password; given was nothing"),
+        (md5(), &cleartext, "password, which needs the plain password; given was an MD5 secret"),
+        (keys(), &cleartext, "password, which needs the plain password; given was SCRAM keys"),
+        (zero, &cleartext, "password, which needs the plain password; given was a password with a zero byte"),
+        (keys(), &ask_md5, "md5, which needs the plain password or its MD5 secret; given was SCRAM keys"),
+        (None, &ask_md5, "md5, which needs the plain password or its MD5 secret; given was nothing"),
         (
             md5(),
             &sasl,
             "scram-sha-256, which needs the plain password or the SCRAM keys of the client's own login; \
-             there is an MD5 secret",
+             given was an MD5 secret",
         ),
     ] {
         let error = give(begin(secret), request).unwrap_err().to_string();
