@@ -7,7 +7,7 @@ pub(crate) mod inbox;
 use inbox::Inbox;
 use pooling::Shutdown;
 use pooling::snapshot::{ClientRow, HolderRow, Overview, PoolRow, ServerRow};
-use settings::pooler::model::PoolerConfig;
+use settings::pooler::PoolerConfig;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;

@@ -3,14 +3,15 @@
 //! Sockets are registered once, edge-triggered, and never again. The budget of a transaction at one client is two
 //! receives, two sends and two waits; no lock, no allocation and no other system call.
 
-pub(crate) mod clock;
+mod clock;
+mod dispatch;
 pub(crate) mod listener;
 mod orphans;
 mod socket;
 mod sockets;
 mod turn;
 
-pub(crate) use turn::Reactor;
+pub(crate) use turn::{Reactor, Seed};
 
 use pooling::seam::{AttemptId, OpenedServer};
 use std::os::fd::OwnedFd;

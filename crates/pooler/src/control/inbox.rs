@@ -83,7 +83,8 @@ impl Inbox {
         }
         let count = pile.letters.len().min(most);
         taken.extend(pile.letters.drain(..count));
-        let questions = taken.iter().filter(|letter| matches!(letter, Letter::Ask(ask) if ask.is_question())).count();
+        let questions =
+            taken.iter().filter(|letter| matches!(letter, Letter::Ask(ask) if ask.is_question())).count();
         pile.questions = pile.questions.saturating_sub(questions);
         !pile.letters.is_empty()
     }

@@ -24,7 +24,10 @@ impl Clock {
 }
 
 /// How long to sleep at `now` until the first of several deadlines; `None` is for ever.
-pub(crate) fn sleep_until(now: Moment, deadlines: impl IntoIterator<Item = Option<Moment>>) -> Option<Duration> {
+pub(crate) fn sleep_until(
+    now: Moment,
+    deadlines: impl IntoIterator<Item = Option<Moment>>,
+) -> Option<Duration> {
     deadlines.into_iter().flatten().min().map(|deadline| deadline.since(now))
 }
 

@@ -1,4 +1,4 @@
-//! One connection's socket: what is kept for it, and what is known of its state. 24 bytes while it is idle.
+//! One connection's socket: what is kept for it, and what is known of its state. 32 bytes while it is idle.
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, recv, send, sendmsg, shutdown};
@@ -181,12 +181,14 @@ impl Socket {
                 retry(|| sendmsg(&self.descriptor, slices, &mut SendAncillaryBuffer::default(), SEND_FLAGS))
             };
             match result {
-                Ok(count) => taken += count,
-                Err(Errno::AGAIN) => return Ok(taken),
+                Ok(count) => {
+                    taken += count;
+                    if count < length {
+                        break;
+                    }
+                }
+                Err(Errno::AGAIN) => break,
                 Err(error) => return Err(error),
-            }
-            if taken < length {
-                return Ok(taken);
             }
         }
         Ok(taken)
@@ -207,7 +209,7 @@ impl Socket {
             kept.bytes.drain(..kept.sent);
             kept.sent = 0;
         }
-        kept.bytes.reserve_exact(length - taken);
+        kept.bytes.reserve(length - taken);
         for part in parts {
             let skipped = taken.min(part.len());
             taken -= skipped;

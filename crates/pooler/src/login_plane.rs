@@ -1,0 +1,156 @@
+//! The login plane: what may block or takes milliseconds, on one tokio runtime beside the reactor.
+//!
+//! Every request of the engine is answered exactly once through the reactor's inbox. Tasks are counted and bounded;
+//! one that panics ends the process, since its answer would be missing for ever.
+
+mod cancel;
+mod connect_query;
+mod dial;
+mod failure;
+mod hashing;
+mod inbound;
+mod login;
+pub(crate) mod request;
+mod stream;
+mod verifier;
+
+use crate::console::{ConsoleContext, ConsoleSession, ConsoleStream, serve as serve_console};
+use crate::control::inbox::{Inbox, Letter};
+use dial::Resolver;
+use pooling::seam::ClientAddress;
+use request::{HandOver, Request};
+use std::io;
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::sync::mpsc::Receiver;
+use tokio::task::{JoinError, JoinSet};
+
+/// Logins, cancel requests and derivations at once; above what the engine's own bounds let through, so that the bound
+/// holds even if those are wrong.
+const MAX_TASKS: usize = 16_384;
+/// Console sessions at once, with those that are being refused.
+const MAX_SESSIONS: usize = 128;
+/// Longest time to send a console client the rest of its greeting.
+const GREETING_LIMIT: Duration = Duration::from_secs(5);
+
+/// Serves requests until the reactor is gone.
+pub(crate) struct LoginPlane {
+    inbox: Arc<Inbox>,
+    console: Arc<ConsoleContext>,
+    resolver: Resolver,
+    /// Each owes the reactor an answer.
+    tasks: JoinSet<()>,
+    sessions: JoinSet<()>,
+}
+
+/// A task of the login plane has panicked. The process must end: an answer is missing.
+#[derive(Debug, thiserror::Error)]
+#[error("a task of the login plane failed: {0}")]
+pub struct LoginPlaneError(#[from] JoinError);
+
+impl LoginPlane {
+    pub(crate) fn new(inbox: Arc<Inbox>, console: Arc<ConsoleContext>) -> Self {
+        Self {
+            inbox,
+            console,
+            resolver: Resolver::default(),
+            tasks: JoinSet::new(),
+            sessions: JoinSet::new(),
+        }
+    }
+
+    /// Runs until the reactor has dropped its sender.
+    ///
+    /// # Errors
+    /// [`LoginPlaneError`].
+    pub(crate) async fn run(mut self, mut requests: Receiver<Request>) -> Result<(), LoginPlaneError> {
+        loop {
+            tokio::select! {
+                request = requests.recv() => match request {
+                    Some(request) => self.start(request),
+                    None => return Ok(()),
+                },
+                Some(ended) = self.tasks.join_next() => ended?,
+                Some(ended) = self.sessions.join_next() => {
+                    if let Err(error) = ended {
+                        tracing::error!(%error, "a console session failed");
+                    }
+                }
+            }
+        }
+    }
+
+    fn start(&mut self, request: Request) {
+        let inbox = Arc::clone(&self.inbox);
+        match request {
+            Request::Console(hand_over) => self.start_session(hand_over),
+            _ if self.tasks.len() >= MAX_TASKS => {
+                if let Some(answer) = request.refuse() {
+                    inbox.answer(answer);
+                }
+            }
+            Request::Open(request, keepalive) => {
+                let resolver = self.resolver.clone();
+                self.tasks.spawn(async move {
+                    let attempt = request.attempt;
+                    inbox.answer(match login::open(request, keepalive, &resolver).await {
+                        Ok(opened) => Letter::ServerOpened(Box::new(opened)),
+                        Err(failure) => Letter::ServerFailed(attempt, failure),
+                    });
+                });
+            }
+            Request::Cancel(request) => {
+                let resolver = self.resolver.clone();
+                self.tasks.spawn(async move {
+                    cancel::send(&request, &resolver).await;
+                    inbox.answer(Letter::CancelEnded(request.server));
+                });
+            }
+            Request::Derive(request) => {
+                self.tasks.spawn(async move {
+                    if let Some(derived) = verifier::derive(request).await {
+                        inbox.answer(Letter::Verifier(derived));
+                    }
+                });
+            }
+        }
+    }
+
+    fn start_session(&mut self, hand_over: HandOver) {
+        if self.sessions.len() >= MAX_SESSIONS {
+            tracing::warn!(most = MAX_SESSIONS, "console session refused, too many at once");
+            return;
+        }
+        let console = Arc::clone(&self.console);
+        self.sessions.spawn(async move {
+            match receive(hand_over).await {
+                Ok(session) => serve_console(session, console).await,
+                Err(error) => tracing::warn!(%error, "cannot take over a console session"),
+            }
+        });
+    }
+}
+
+/// Makes a session of a socket that the reactor has given up, and sends what it still owed.
+async fn receive(hand_over: HandOver) -> io::Result<ConsoleSession> {
+    let HandOver { descriptor, unsent, login } = hand_over;
+    let mut stream = match login.address {
+        ClientAddress::Tcp { .. } => {
+            ConsoleStream::Tcp(tokio::net::TcpStream::from_std(TcpStream::from(descriptor))?)
+        }
+        ClientAddress::Unix { .. } => {
+            ConsoleStream::Unix(tokio::net::UnixStream::from_std(UnixStream::from(descriptor))?)
+        }
+    };
+    let rest = async {
+        match &mut stream {
+            ConsoleStream::Tcp(stream) => stream.write_all(&unsent).await,
+            ConsoleStream::Unix(stream) => stream.write_all(&unsent).await,
+        }
+    };
+    tokio::time::timeout(GREETING_LIMIT, rest).await??;
+    Ok(ConsoleSession { stream, login })
+}

@@ -1,0 +1,115 @@
+//! What the reactor asks of the login plane.
+
+use crate::control::inbox::Letter;
+use overload::cause::Cause;
+use pooling::seam::{CancelQuery, ConsoleLogin, DeriveVerifier, OpenFailure, OpenServer};
+use settings::pooler::Keepalive;
+use std::os::fd::OwnedFd;
+use tokio::sync::mpsc::{self, Receiver, Sender};
+
+/// Requests that have not been taken up; above what the engine's own bounds let through in one turn.
+const CAPACITY: usize = 16_384;
+
+/// One request. All but the last are answered by one letter.
+#[derive(Debug)]
+pub(crate) enum Request {
+    /// Open a server connection and log in.
+    Open(OpenServer, Keepalive),
+    /// Send a cancel request.
+    Cancel(CancelQuery),
+    /// Derive a verifier.
+    Derive(DeriveVerifier),
+    /// Serve a console session.
+    Console(HandOver),
+}
+
+/// A client's connection on its way to the console.
+#[derive(Debug)]
+pub(crate) struct HandOver {
+    /// The socket: not blocking, registered nowhere.
+    pub descriptor: OwnedFd,
+    /// What was sent to the client but has not left yet.
+    pub unsent: Vec<u8>,
+    /// Who it is.
+    pub login: ConsoleLogin,
+}
+
+/// The reactor's end.
+#[derive(Debug)]
+pub(crate) struct PlaneSender(Sender<Request>);
+
+/// Both ends.
+pub(crate) fn channel() -> (PlaneSender, Receiver<Request>) {
+    let (sender, receiver) = mpsc::channel(CAPACITY);
+    (PlaneSender(sender), receiver)
+}
+
+impl PlaneSender {
+    /// Never waits.
+    ///
+    /// # Errors
+    /// The request, if the plane is full or gone.
+    pub(crate) fn try_send(&self, request: Request) -> Result<(), Box<Request>> {
+        self.0.try_send(request).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(request) | mpsc::error::TrySendError::Closed(request) => {
+                Box::new(request)
+            }
+        })
+    }
+}
+
+impl Request {
+    /// The answer to a request that nobody will serve. A derivation has none: its client's login runs into its time
+    /// limit. A console session is closed.
+    pub(crate) fn refuse(self) -> Option<Letter> {
+        match self {
+            Self::Open(request, _) => {
+                let failure = OpenFailure {
+                    cause: Cause::OurSide,
+                    sqlstate: None,
+                    client_text: "connect failed: too many server logins at once".to_owned(),
+                    log_text: "the login plane is full".to_owned(),
+                };
+                Some(Letter::ServerFailed(request.attempt, failure))
+            }
+            Self::Cancel(request) => Some(Letter::CancelEnded(request.server)),
+            Self::Derive(request) => {
+                tracing::error!(user = request.user, "the login plane is full, a login is lost");
+                None
+            }
+            Self::Console(_) => {
+                tracing::error!("the login plane is full, a console session is closed");
+                None
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pooling::connection::{ServerId, SlabId};
+    use settings::pooler::ServerAddress;
+    use std::time::Duration;
+
+    fn cancel(slot: u32) -> Request {
+        Request::Cancel(CancelQuery {
+            server: ServerId::from_parts(slot, 0),
+            address: ServerAddress::Tcp { host: "127.0.0.1".to_owned(), port: 1 },
+            peer: None,
+            process_id: 1,
+            secret_key: vec![0; 4],
+            limit: Duration::from_secs(1),
+        })
+    }
+
+    #[test]
+    fn a_request_beyond_the_capacity_comes_back_and_is_answered() {
+        let (sender, _receiver) = channel();
+        for _ in 0..CAPACITY {
+            sender.try_send(cancel(0)).unwrap();
+        }
+        let refused = sender.try_send(cancel(7)).unwrap_err().refuse();
+        assert!(matches!(refused, Some(Letter::CancelEnded(server)) if server == ServerId::from_parts(7, 0)));
+    }
+}

@@ -1,0 +1,102 @@
+//! Reading the configuration again: all of it is put in force, or nothing.
+
+use crate::console::{ReloadReport, ReloadRequest};
+use crate::control::EngineHandle;
+use settings::diagnostic::{Diagnostic, Severity};
+use settings::pooler::{General, PoolerConfig, load};
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::mpsc::Receiver;
+
+/// Serves reload requests one after the other, from HUP and from the console.
+pub(super) async fn serve(
+    mut requests: Receiver<ReloadRequest>,
+    handle: EngineHandle,
+    path: PathBuf,
+    started: Arc<PoolerConfig>,
+) {
+    while let Some(request) = requests.recv().await {
+        let result = reload(&handle, path.clone(), &started.general).await;
+        match &result {
+            Ok(report) => tracing::info!(notes = report.notes.join("; "), "configuration reloaded"),
+            Err(error) => tracing::error!(%error, "configuration not reloaded, the old one stays in force"),
+        }
+        // HUP does not wait for it.
+        drop(request.answer.send(result));
+    }
+}
+
+async fn reload(handle: &EngineHandle, path: PathBuf, started: &General) -> Result<ReloadReport, String> {
+    let loaded = tokio::task::spawn_blocking(move || load(&path)).await.map_err(|error| error.to_string())?;
+    let loaded = loaded.map_err(|diagnostics| words_of(&diagnostics))?;
+    let warnings = loaded.notes.iter().filter(|note| note.severity != Severity::Note).map(line);
+    let restart = needs_restart(started, &loaded.config.general);
+    let notes = warnings.chain(restart.into_iter().map(|name| format!("{name} needs a restart"))).collect();
+    handle.reload(Arc::new(loaded.config)).await.map_err(|error| error.to_string())?;
+    Ok(ReloadReport { notes })
+}
+
+/// The settings that differ from what the process started with and are read only then.
+fn needs_restart(started: &General, now: &General) -> Vec<&'static str> {
+    let differs = [
+        (
+            "listen_addr or listen_port",
+            started.listen != now.listen || started.listen_port != now.listen_port,
+        ),
+        ("unix_socket_dir", started.unix_socket_dir != now.unix_socket_dir),
+        ("unix_socket_mode", started.unix_socket_mode != now.unix_socket_mode),
+        ("listen_backlog", started.listen_backlog != now.listen_backlog),
+        ("user", started.user != now.user),
+        ("pidfile", started.pidfile != now.pidfile),
+        ("logfile", started.logfile != now.logfile),
+        ("log_format", started.log_format != now.log_format),
+        ("drain_timeout", started.drain_timeout != now.drain_timeout),
+        ("metrics_listen", started.metrics_listen != now.metrics_listen),
+    ];
+    differs.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()
+}
+
+/// One line, for the log and the console.
+fn words_of(diagnostics: &[Diagnostic]) -> String {
+    diagnostics.iter().map(line).collect::<Vec<_>>().join("; ")
+}
+
+fn line(diagnostic: &Diagnostic) -> String {
+    match &diagnostic.place {
+        Some(place) => {
+            format!("{}:{}:{}: {}", place.file().display(), place.line(), place.column(), diagnostic.message)
+        }
+        None => diagnostic.message.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use settings::pooler::parse_ini;
+
+    fn general(listen_port: u16, pool_size: usize) -> General {
+        let text = format!(
+            "[databases]\n* = host=127.0.0.1\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {listen_port}\n\
+             auth_type = any\npool_mode = transaction\ndefault_pool_size = {pool_size}\n"
+        );
+        parse_ini(&text).unwrap().config.general
+    }
+
+    #[test]
+    fn a_change_that_needs_a_restart_is_named_and_others_are_not() {
+        assert_eq!(needs_restart(&general(6432, 5), &general(6432, 9)), [""; 0]);
+        assert_eq!(needs_restart(&general(6432, 5), &general(6433, 5)), ["listen_addr or listen_port"]);
+    }
+
+    #[test]
+    fn a_file_with_errors_changes_nothing_and_says_where() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("pgbouncer.ini");
+        std::fs::write(&path, "[pgbouncer]\nlisten_addr = 127.0.0.1\nno_such_setting = 1\n").unwrap();
+        let handle = crate::control::tests::answering(|_| panic!("nothing may reach the engine"));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let error = runtime.block_on(reload(&handle, path, &general(6432, 5))).unwrap_err();
+        assert!(error.contains("pgbouncer.ini:3:") && error.contains("no_such_setting"), "{error}");
+    }
+}
