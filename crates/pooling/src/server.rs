@@ -36,6 +36,8 @@ pub(crate) struct Server {
     pub(crate) assigned_at: Moment,
     /// The present client came from the waiting line.
     pub(crate) from_line: bool,
+    /// Some client has had it.
+    pub(crate) served: bool,
     /// Cancel requests that may still arrive.
     pub(crate) cancels: u32,
     /// A cancel request was sent since the last round trip of our own: it may hit whatever runs next.
@@ -101,6 +103,7 @@ impl Server {
             query_at: now,
             assigned_at: now,
             from_line: false,
+            served: false,
             cancels: 0,
             tainted: false,
             close_needed: None,

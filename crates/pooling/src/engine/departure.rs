@@ -49,7 +49,7 @@ impl Engine {
         reason: &str,
     ) {
         let Some(client) = self.clients.remove(id) else { return };
-        if let Some(farewell) = farewell {
+        if let Some(farewell) = farewell.filter(|_| !self.is_inside_message(&client.state)) {
             transport.send(id.into(), &[farewell]);
             if self.config.general.log_pooler_errors {
                 warn!(address = ?client.address, "pooler error: {reason}");
@@ -96,6 +96,12 @@ impl Engine {
             self.pool_mut(pool_id).clients -= 1;
             self.update_need(pool_id);
         }
+    }
+
+    /// The client has part of a message from its server: anything else would be read as the rest of that.
+    fn is_inside_message(&self, state: &ClientState) -> bool {
+        let ClientState::Active { server, .. } = state else { return false };
+        self.servers.find(*server).is_some_and(|server| server.rest > 0 && server.rest_forwarded)
     }
 
     /// A server has lost its client: what is done depends on what is owed.
@@ -252,6 +258,7 @@ impl Engine {
         let Some(server) = self.servers.find(id) else { return };
         let pool_id = server.pool;
         let pid = server.process_id;
+        let inside_message = server.rest > 0 && server.rest_forwarded;
         let client = match server.state {
             ServerState::Active(client) => Some(client),
             _ => None,
@@ -266,7 +273,8 @@ impl Engine {
                 "server conn crashed?",
                 "The connection to the database ended while this session was using it.",
             );
-            self.dismiss_client(transport, client, &farewell, "server conn crashed?");
+            let farewell = (!inside_message).then_some(&farewell[..]);
+            self.drop_client(transport, client, farewell, "server conn crashed?");
         }
         self.fill_freed_place(transport, pool_id);
     }

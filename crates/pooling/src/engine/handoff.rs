@@ -1,12 +1,13 @@
 //! The hand-off: a server for a client, and what a free server does next.
 
 use super::Engine;
+use super::request::says_goodbye;
 use crate::client::ClientState;
 use crate::close_cause::CloseCause;
 use crate::connection::{ClientId, PoolId, ServerId};
 use crate::parameters;
 use crate::seam::Transport;
-use crate::server::{Cleaning, CleaningStep, ServerState};
+use crate::server::{Cleaning, CleaningStep, Server, ServerState};
 use crate::texts;
 use overload::Moment;
 use pgwire::message::frontend;
@@ -24,6 +25,9 @@ impl Engine {
             self.pool_mut(pool_id).counters.wait.record(Duration::ZERO);
             self.link(transport, id, server, bytes, false);
             return;
+        }
+        if says_goodbye(bytes) {
+            return self.client_gone(transport, id, "client close request");
         }
         let now = self.now;
         let Some(client) = self.clients.find_mut(id) else { return };
@@ -55,9 +59,9 @@ impl Engine {
             let server = self.servers.find(id)?;
             if let Some(cause) = server.close_needed {
                 self.close_server(transport, id, cause);
-            } else if is_over(now, server.opened_at, pool.settings.server_lifetime) {
+            } else if self.is_too_old(server) {
                 self.close_server(transport, id, CloseCause::Lifetime);
-            } else if is_over(now, server.used_at, check_delay) {
+            } else if server.served && now.since(server.used_at) >= check_delay {
                 // One test at a time: it brings this server to the head of the line within a round trip.
                 self.start_cleaning(
                     transport,
@@ -92,6 +96,7 @@ impl Engine {
         server.used_at = now;
         server.query_at = now;
         server.from_line = from_line;
+        server.served = true;
         self.pools[server.pool.0 as usize].counters.server_assignment_count += 1;
         let prefix = parameters::difference(&server.parameters, &client.parameters).and_then(|sql| {
             let mut query = Vec::with_capacity(sql.len() + 6);
@@ -135,6 +140,12 @@ impl Engine {
         self.link(transport, client, id, &held, true);
     }
 
+    /// A lifetime of zero means that a server serves one client.
+    pub(super) fn is_too_old(&self, server: &Server) -> bool {
+        let lifetime = self.pool(server.pool).settings.server_lifetime;
+        server.served && self.now.since(server.opened_at) >= lifetime
+    }
+
     /// Why a server that is free now should go rather than serve on.
     fn reason_to_close(&self, id: ServerId) -> Option<CloseCause> {
         let server = self.servers.find(id)?;
@@ -148,7 +159,7 @@ impl Engine {
         if pool.total() > pool.settings.pool_size {
             return Some(CloseCause::PoolShrunk);
         }
-        if is_over(self.now, server.opened_at, pool.settings.server_lifetime) {
+        if self.is_too_old(server) {
             return Some(CloseCause::Lifetime);
         }
         if self.should_yield(server.pool) {

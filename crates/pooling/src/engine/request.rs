@@ -172,7 +172,7 @@ impl Engine {
 }
 
 /// True if a Terminate stands at a message boundary of what a waiter has sent.
-fn says_goodbye(held: &[u8]) -> bool {
+pub(super) fn says_goodbye(held: &[u8]) -> bool {
     let mut rest = held;
     while let Ok(Some(head)) = frame::head(rest, u32::MAX) {
         if head.tag == TERMINATE {

@@ -280,9 +280,9 @@ impl Engine {
                 if at > now {
                     return Some(at);
                 }
-                let pool = self.pool(server.pool);
                 let pool_id = server.pool;
-                let too_old = is_over(now, server.opened_at, pool.settings.server_lifetime);
+                let pool = self.pool(pool_id);
+                let too_old = now.since(server.opened_at) >= pool.settings.server_lifetime;
                 if !too_old && pool.live() <= pool.settings.min_pool_size {
                     // One of the minimum: it may be idle.
                     let idle = self.config.general.server_idle_timeout;

@@ -1,0 +1,72 @@
+//! Thousands of seeded random schedules of the whole engine, in virtual time: clients that die at every point, late
+//! cancels, slow and failing logins, servers that end, readers that stop, bytes split anywhere.
+//!
+//! In each schedule no client may ever see a row that is not its own, no query may be cancelled that nobody asked to
+//! cancel, the pool never exceeds its size, and once the faults stop everything comes to rest: each live client has
+//! its answers, no server is lost.
+//!
+//! `SEEDS=20000 cargo test -p holdfast-pooling --test schedules` runs more; `SEED=n` runs one.
+
+#![allow(unreachable_pub, reason = "the modules of one test program")]
+
+#[path = "simulation/client.rs"]
+mod client;
+#[path = "simulation/random.rs"]
+mod random;
+#[path = "simulation/server.rs"]
+mod server;
+#[path = "simulation/wire.rs"]
+mod wire;
+#[path = "simulation/world.rs"]
+mod world;
+
+use world::{Scenario, World};
+
+const DEFAULT_SEEDS: u64 = 2_000;
+
+fn run(name: &str, scenario: Scenario) {
+    let one = std::env::var("SEED").ok().and_then(|seed| seed.parse::<u64>().ok());
+    let seeds = std::env::var("SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(DEFAULT_SEEDS);
+    let range = one.map_or(0..seeds, |seed| seed..seed + 1);
+    let mut answers = 0;
+    for seed in range {
+        let outcome = std::panic::catch_unwind(|| World::new(seed, &scenario).run());
+        match outcome {
+            Ok(count) => answers += count,
+            Err(_) => panic!("scenario {name} failed with SEED={seed}"),
+        }
+    }
+    assert!(
+        one.is_some() || answers > seeds,
+        "the schedules of {name} hardly ever answer anything: {answers}"
+    );
+}
+
+#[test]
+fn clients_die_at_every_point_and_nobody_sees_a_foreign_row() {
+    run("deaths", Scenario { client_deaths: true, ..Scenario::default() });
+}
+
+#[test]
+fn late_cancels_hit_nobody_else() {
+    run("cancels", Scenario { client_deaths: true, cancels: true, ..Scenario::default() });
+}
+
+#[test]
+fn slow_and_failing_logins_and_servers_that_end_leave_nothing_behind() {
+    let scenario =
+        Scenario { login_failures: true, server_deaths: true, client_deaths: true, ..Scenario::default() };
+    run("servers", scenario);
+}
+
+#[test]
+fn stopped_readers_and_everything_else_at_once() {
+    let scenario = Scenario {
+        client_deaths: true,
+        cancels: true,
+        login_failures: true,
+        server_deaths: true,
+        stopped_readers: true,
+    };
+    run("everything", scenario);
+}

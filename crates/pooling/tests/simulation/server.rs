@@ -1,0 +1,216 @@
+//! A stand-in for one PostgreSQL backend: reads messages, answers them when it is told to work, can be cancelled.
+
+use std::collections::VecDeque;
+
+/// A backend. It panics when it reads what no sane client sends: then the pooler has mixed messages up.
+#[derive(Debug, Default)]
+pub struct Backend {
+    input: Vec<u8>,
+    output: VecDeque<u8>,
+    in_transaction: bool,
+    failed: bool,
+    skipping: bool,
+    copying: Option<Copying>,
+    /// A query that has been read and not been answered.
+    running: Option<Vec<u8>>,
+    cancelled: bool,
+    /// The row that the last Bind asks for.
+    bound: Option<String>,
+    pub ended: bool,
+    /// What belongs to a session: must be gone when another client gets it.
+    pub session_mark: Option<String>,
+}
+
+#[derive(Debug)]
+struct Copying {
+    extended: bool,
+}
+
+impl Backend {
+    pub fn receive(&mut self, bytes: &[u8]) {
+        self.input.extend_from_slice(bytes);
+    }
+
+    /// A cancel request arrives: it hits what runs now, or nothing.
+    pub fn signal(&mut self) {
+        if self.running.is_some() || self.copying.is_some() {
+            self.cancelled = true;
+        }
+    }
+
+    pub fn take_output(&mut self, most: usize) -> Vec<u8> {
+        let count = self.output.len().min(most);
+        self.output.drain(..count).collect()
+    }
+
+    pub fn has_output(&self) -> bool {
+        !self.output.is_empty()
+    }
+
+    pub fn has_work(&self) -> bool {
+        self.running.is_some() || self.next_message().is_some()
+    }
+
+    /// Finishes what runs, or reads one message.
+    pub fn work(&mut self) {
+        if let Some(message) = self.running.take() {
+            if std::mem::take(&mut self.cancelled) {
+                self.fail("57014");
+                if message[0] == b'Q' {
+                    self.ready();
+                } else {
+                    self.skipping = true;
+                }
+            } else {
+                self.answer(&message);
+            }
+            return;
+        }
+        if std::mem::take(&mut self.cancelled) {
+            if let Some(copying) = self.copying.take() {
+                self.fail("57014");
+                if copying.extended {
+                    self.skipping = true
+                } else {
+                    self.ready()
+                }
+                return;
+            }
+        }
+        let Some(total) = self.next_message() else { return };
+        let message: Vec<u8> = self.input.drain(..total).collect();
+        if self.skipping && message[0] != b'S' && message[0] != b'X' {
+            return;
+        }
+        if let Some(copying) = &self.copying {
+            let extended = copying.extended;
+            match message[0] {
+                b'd' | b'H' | b'S' => {}
+                b'c' => {
+                    self.copying = None;
+                    self.message(b'C', b"COPY 1\0");
+                    if !extended {
+                        self.ready();
+                    }
+                }
+                b'f' => {
+                    self.copying = None;
+                    self.fail("57014");
+                    if extended { self.skipping = true } else { self.ready() }
+                }
+                b'X' => self.ended = true,
+                other => panic!("'{}' during COPY", other as char),
+            }
+            return;
+        }
+        match message[0] {
+            b'Q' | b'E' => self.running = Some(message),
+            b'P' => self.message(b'1', b""),
+            b'B' => {
+                let text = String::from_utf8(message[5..].to_vec()).expect("a Bind of the simulation");
+                self.bound = Some(text.trim_matches('\0').to_owned());
+                self.message(b'2', b"");
+            }
+            b'D' => self.message(b'n', b""),
+            b'C' => self.message(b'3', b""),
+            b'S' => {
+                self.skipping = false;
+                self.ready();
+            }
+            b'H' | b'd' | b'c' | b'f' => {}
+            b'X' => self.ended = true,
+            other => panic!("a backend read '{}': the pooler has mixed messages up", other as char),
+        }
+    }
+
+    fn next_message(&self) -> Option<usize> {
+        let head = self.input.get(..5)?;
+        let total = 1 + u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
+        assert!(total < 1 << 20, "a length of {total}: the pooler has mixed messages up");
+        (self.input.len() >= total).then_some(total)
+    }
+
+    fn answer(&mut self, message: &[u8]) {
+        if message[0] == b'E' {
+            let bound = self.bound.clone().expect("an Execute without a Bind");
+            if bound == "COPY" {
+                self.copying = Some(Copying { extended: true });
+                self.message(b'G', &[0, 0, 0]);
+            } else {
+                self.row(&bound);
+                self.message(b'C', b"SELECT 1\0");
+            }
+            return;
+        }
+        let sql = String::from_utf8(message[5..message.len() - 1].to_vec()).expect("SQL of the simulation");
+        let failed = self.failed;
+        match sql.as_str() {
+            "BEGIN" => {
+                self.in_transaction = true;
+                self.message(b'C', b"BEGIN\0");
+            }
+            "COMMIT" | "ROLLBACK" => {
+                self.in_transaction = false;
+                self.failed = false;
+                self.message(b'C', b"ROLLBACK\0");
+            }
+            "DISCARD ALL" => {
+                assert!(!self.in_transaction, "DISCARD ALL inside a transaction");
+                self.session_mark = None;
+                self.message(b'C', b"DISCARD ALL\0");
+            }
+            "" => self.message(b'I', b""),
+            _ if failed => self.fail("25P02"),
+            "COPY" => {
+                self.copying = Some(Copying { extended: false });
+                self.message(b'G', &[0, 0, 0]);
+                return;
+            }
+            "ERROR" => self.fail("22012"),
+            _ if sql.starts_with("SET ") => self.message(b'C', b"SET\0"),
+            _ => {
+                let row = sql.strip_prefix("SELECT ").unwrap_or_else(|| panic!("SQL {sql:?}")).to_owned();
+                if let Some(mark) = row.strip_prefix("MARK ") {
+                    self.session_mark = Some(mark.to_owned());
+                }
+                self.row(&row);
+                self.message(b'C', b"SELECT 1\0");
+            }
+        }
+        self.ready();
+    }
+
+    fn row(&mut self, value: &str) {
+        let mut body = vec![0, 1];
+        body.extend(u32::try_from(value.len()).expect("short").to_be_bytes());
+        body.extend(value.as_bytes());
+        self.message(b'D', &body);
+    }
+
+    fn fail(&mut self, code: &str) {
+        if self.in_transaction {
+            self.failed = true;
+        }
+        let mut body = b"SERROR\0C".to_vec();
+        body.extend(code.as_bytes());
+        body.extend(b"\0Mno\0\0");
+        self.message(b'E', &body);
+    }
+
+    fn ready(&mut self) {
+        let status = if self.failed {
+            b'E'
+        } else if self.in_transaction {
+            b'T'
+        } else {
+            b'I'
+        };
+        self.message(b'Z', &[status]);
+    }
+
+    fn message(&mut self, tag: u8, body: &[u8]) {
+        self.output.push_back(tag);
+        self.output.extend(u32::try_from(body.len() + 4).expect("short").to_be_bytes());
+        self.output.extend(body);
+    }
+}
