@@ -96,6 +96,10 @@ impl Engine {
             self.pool_mut(pool_id).clients -= 1;
             self.update_need(pool_id);
         }
+        if self.shutdown == Some(super::Shutdown::WaitForClients) && self.clients.is_empty() {
+            // The last one has left: the servers hear goodbye.
+            self.shut_down(transport, super::Shutdown::Now);
+        }
     }
 
     /// The client has part of a message from its server: anything else would be read as the rest of that.
