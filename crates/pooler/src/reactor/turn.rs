@@ -159,7 +159,7 @@ impl Reactor {
             match &letter {
                 Letter::Ask(Ask::ShutDown(_)) => self.listeners.close(),
                 Letter::Ask(Ask::Reload(config, _)) => {
-                    self.listeners.set_keepalive(config.general.tcp_keepalive)
+                    self.listeners.set_keepalive(config.general.tcp_keepalive);
                 }
                 _ => {}
             }
