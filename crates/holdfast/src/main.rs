@@ -1,1 +1,35 @@
-fn main() {}
+//! The program: command line in, exit code out.
+
+mod bench;
+mod check;
+mod cli;
+mod output;
+mod serve;
+
+use clap::Parser;
+use cli::{Bench, Cli, Command};
+use std::process::ExitCode;
+
+/// Something is wrong with the command line (`EX_USAGE` of sysexits.h).
+const USAGE: u8 = 64;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(wrong) => {
+            // Help and version arrive here as well, and are no mistake. Where nobody reads, nothing is left to say.
+            drop(wrong.print());
+            return if wrong.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
+        }
+    };
+    let done = match cli.command {
+        Command::Pooler(options) if options.check => check::check(&options.file, options.json),
+        Command::Pooler(options) => serve::serve(options.file, options.json),
+        Command::Bench(Bench::Stall(options)) => bench::stall::run(&options),
+        Command::Bench(Bench::Cost(options)) => bench::cost::run(&options),
+    };
+    done.unwrap_or_else(|error| {
+        output::error(&format!("holdfast: {error:#}"));
+        ExitCode::FAILURE
+    })
+}

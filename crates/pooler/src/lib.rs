@@ -6,6 +6,9 @@
 
 pub mod console;
 pub mod control;
+pub mod health;
+pub mod logging;
 mod login_plane;
+pub mod metrics;
 mod reactor;
 pub mod run;

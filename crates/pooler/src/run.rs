@@ -12,6 +12,8 @@ pub use privileges::PrivilegeError;
 
 use crate::console::ConsoleContext;
 use crate::control::EngineHandle;
+use crate::health::{self, HealthContext};
+use crate::logging::Logging;
 use crate::login_plane::request::{PlaneSender, channel};
 use crate::login_plane::{LoginPlane, LoginPlaneError};
 use crate::reactor::listener::{Listener, Listeners, bind_tcp, bind_unix};
@@ -42,6 +44,8 @@ pub struct RunOptions {
     pub loaded: Loaded,
     /// The program's version, as the console shows it.
     pub version: &'static str,
+    /// The log, which a reload opens anew and makes more or less of.
+    pub logging: Arc<Logging>,
 }
 
 /// Why the pooler did not start, or ended on its own.
@@ -111,7 +115,8 @@ pub fn run(options: RunOptions) -> Result<(), RunError> {
         .build()
         .map_err(RunError::Start)?;
     tracing::info!(listen = names.join(", "), client_limit, version = options.version, "process up");
-    let started = Started { config, client_limit, path: options.config_path, version: options.version };
+    let (path, version, logging) = (options.config_path, options.version, options.logging);
+    let started = Started { config, client_limit, path, version, logging };
     let result = supervise(&runtime, seed, started, bound.metrics);
     // A name lookup may hang in the system for long.
     runtime.shutdown_background();
@@ -124,6 +129,7 @@ struct Started {
     client_limit: usize,
     path: PathBuf,
     version: &'static str,
+    logging: Arc<Logging>,
 }
 
 /// Starts the threads and waits until the reactor has ended.
@@ -142,13 +148,22 @@ fn supervise(
         let signals = Signals::install().map_err(RunError::Start)?;
         let console = Arc::new(ConsoleContext::new(handle.clone(), reload_sender.clone(), started.version));
         let plane = tokio::spawn(LoginPlane::new(inbox, Arc::clone(&console)).run(requests));
-        let reloading = reload::serve(reloads, handle.clone(), started.path, Arc::clone(&started.config));
-        tokio::spawn(reloading);
+        let lost_lines = Arc::new(started.logging.lost_lines());
+        let health = Arc::new(HealthContext::new(handle.clone(), console, started.version, lost_lines));
+        let reloading = reload::Reloading {
+            handle: handle.clone(),
+            path: started.path,
+            started: Arc::clone(&started.config),
+            logging: started.logging,
+        };
+        tokio::spawn(reloading.serve(reloads));
         if let Some(listener) = metrics {
-            serve_metrics(listener, handle.clone(), console).map_err(RunError::Start)?;
+            serve_health(listener, Arc::clone(&health)).map_err(RunError::Start)?;
         }
         let orders = Orders::new(handle, reload_sender, started.config.general.drain_timeout);
         let end = start_reactor(seed, started.config, started.client_limit, plane_sender)?;
+        // Bound long ago, and accepted from now on.
+        health.set_listening(true);
         tokio::select! {
             end = end => match end {
                 Ok(Ok(ended)) => ended.map_err(RunError::Reactor),
@@ -221,12 +236,7 @@ fn bind_all(general: &General) -> Result<Bound, RunError> {
     Ok(Bound { listeners, metrics: metrics.transpose()? })
 }
 
-fn serve_metrics(
-    listener: std::net::TcpListener,
-    handle: EngineHandle,
-    console: Arc<ConsoleContext>,
-) -> io::Result<()> {
-    let listener = tokio::net::TcpListener::from_std(listener)?;
-    let _ = (listener, handle, console);
+fn serve_health(listener: std::net::TcpListener, health: Arc<HealthContext>) -> io::Result<()> {
+    tokio::spawn(health::serve(tokio::net::TcpListener::from_std(listener)?, health));
     Ok(())
 }

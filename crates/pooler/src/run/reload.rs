@@ -2,38 +2,59 @@
 
 use crate::console::{ReloadReport, ReloadRequest};
 use crate::control::EngineHandle;
+use crate::logging::Logging;
 use settings::diagnostic::{Diagnostic, Severity};
 use settings::pooler::{General, PoolerConfig, load};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::mpsc::Receiver;
 
-/// Serves reload requests one after the other, from HUP and from the console.
-pub(super) async fn serve(
-    mut requests: Receiver<ReloadRequest>,
-    handle: EngineHandle,
-    path: PathBuf,
-    started: Arc<PoolerConfig>,
-) {
-    while let Some(request) = requests.recv().await {
-        let result = reload(&handle, path.clone(), &started.general).await;
-        match &result {
-            Ok(report) => tracing::info!(notes = report.notes.join("; "), "configuration reloaded"),
-            Err(error) => tracing::error!(%error, "configuration not reloaded, the old one stays in force"),
+/// What a reload works on.
+pub(super) struct Reloading {
+    /// Where the new configuration goes.
+    pub(super) handle: EngineHandle,
+    /// Where it stands.
+    pub(super) path: PathBuf,
+    /// What the process was started with.
+    pub(super) started: Arc<PoolerConfig>,
+    /// The log.
+    pub(super) logging: Arc<Logging>,
+}
+
+impl Reloading {
+    /// Serves reload requests one after the other, from HUP and from the console.
+    pub(super) async fn serve(self, mut requests: Receiver<ReloadRequest>) {
+        while let Some(request) = requests.recv().await {
+            // Whatever becomes of the configuration: a log rotation asks by HUP, too.
+            self.logging.reopen();
+            let result = reload(&self.handle, self.path.clone(), &self.started.general).await;
+            let answer = match result {
+                Ok((report, verbose)) => {
+                    self.logging.set_verbose(verbose);
+                    tracing::info!(notes = report.notes.join("; "), "configuration reloaded");
+                    Ok(report)
+                }
+                Err(error) => {
+                    tracing::error!(%error, "configuration not reloaded, the old one stays in force");
+                    Err(error)
+                }
+            };
+            // HUP does not wait for it.
+            drop(request.answer.send(answer));
         }
-        // HUP does not wait for it.
-        drop(request.answer.send(result));
     }
 }
 
-async fn reload(handle: &EngineHandle, path: PathBuf, started: &General) -> Result<ReloadReport, String> {
+/// What is worth saying, and how much is to be logged from now on.
+async fn reload(handle: &EngineHandle, path: PathBuf, started: &General) -> Result<(ReloadReport, u8), String> {
     let loaded = tokio::task::spawn_blocking(move || load(&path)).await.map_err(|error| error.to_string())?;
     let loaded = loaded.map_err(|diagnostics| words_of(&diagnostics))?;
     let warnings = loaded.notes.iter().filter(|note| note.severity != Severity::Note).map(line);
     let restart = needs_restart(started, &loaded.config.general);
     let notes = warnings.chain(restart.into_iter().map(|name| format!("{name} needs a restart"))).collect();
+    let verbose = loaded.config.general.verbose;
     handle.reload(Arc::new(loaded.config)).await.map_err(|error| error.to_string())?;
-    Ok(ReloadReport { notes })
+    Ok((ReloadReport { notes }, verbose))
 }
 
 /// The settings that differ from what the process started with and are read only then.

@@ -1,0 +1,170 @@
+//! What can be written on the command line.
+
+use clap::{Args, Parser, Subcommand};
+use drill::cost::Case;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  holdfast pooler pgbouncer.ini --check     say what is wrong with the file, bind nothing
+  holdfast pooler pgbouncer.ini             run the pooler in the foreground, log to standard error
+  kill -HUP PID                             read the file again
+  kill -TERM PID                            stop when the clients are gone; a second TERM stops at once
+  psql -p 6432 pgbouncer -c 'SHOW POOLS'    ask the running pooler (users: admin_users, stats_users)
+
+Exit codes: 0 fine, 1 it failed, 64 the command line is wrong.";
+
+const POOLER_EXAMPLES: &str = "\
+The file is a pgbouncer.ini; a name that ends in .toml holds the same settings in TOML. The least that runs:
+
+  [databases]
+  * = host=127.0.0.1 port=5432
+
+  [pgbouncer]
+  listen_addr = 127.0.0.1
+  listen_port = 6432
+  pool_mode = transaction
+  auth_type = scram-sha-256
+  auth_file = userlist.txt
+
+With `metrics_listen = 127.0.0.1:9127` it also serves http://127.0.0.1:9127/metrics and /healthz/live, /healthz/ready,
+/healthz/database.";
+
+const STALL_EXAMPLES: &str = "\
+Starts a private PostgreSQL, holdfast and PgBouncer, puts clients with 5 s of patience on each, freezes the path to the
+database, and measures how long each pooler takes to serve again. PgBouncer is looked for in --pgbouncer, then in the
+environment variable PGBOUNCER, then in PATH; without one, holdfast runs alone. PostgreSQL's server programs must be
+installed (Debian: apt-get install postgresql). It takes about a minute a variant.
+
+Exit code 1 if holdfast stalled or could not be measured.
+
+Examples:
+  holdfast bench stall
+  holdfast bench stall --all --json > stall.json
+  holdfast bench stall --pgbouncer /opt/pgbouncer/bin/pgbouncer --clients 200";
+
+const COST_EXAMPLES: &str = "\
+Measures CPU time per transaction of holdfast and of PgBouncer in pairs of slices, in random order, on one private
+PostgreSQL, and prints the median ratio with its 95 % bounds: below 1 holdfast is cheaper. Needs PgBouncer, PostgreSQL's
+server programs and pgbench.
+
+Examples:
+  holdfast bench cost
+  holdfast bench cost --case simple/64 --case extended/16 --blocks 30
+  holdfast bench cost --json > cost.json";
+
+/// A PostgreSQL connection pooler that cannot stall.
+#[derive(Debug, Parser)]
+#[command(name = "holdfast", version, after_help = EXAMPLES, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run the pooler, or check its configuration.
+    Pooler(PoolerArgs),
+    /// Measure the pooler beside PgBouncer on this machine.
+    #[command(subcommand, arg_required_else_help = true)]
+    Bench(Bench),
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = POOLER_EXAMPLES)]
+pub(crate) struct PoolerArgs {
+    /// The configuration: pgbouncer.ini, or the same settings in a .toml file
+    pub(crate) file: PathBuf,
+    /// Say what is wrong with the configuration and what is worth knowing about it, then stop; nothing is bound
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Print findings about the configuration as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Bench {
+    /// How long each pooler takes to serve again after the database froze
+    #[command(after_help = STALL_EXAMPLES)]
+    Stall(StallArgs),
+    /// CPU time per transaction and memory per idle client, in pairs
+    #[command(after_help = COST_EXAMPLES)]
+    Cost(CostArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct StallArgs {
+    /// PgBouncer's program
+    #[arg(long, value_name = "PATH", conflicts_with = "alone")]
+    pub(crate) pgbouncer: Option<PathBuf>,
+    /// Run holdfast alone
+    #[arg(long)]
+    pub(crate) alone: bool,
+    /// All 24 variants instead of the 6 standard ones
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Clients of each pooler
+    #[arg(long, default_value_t = 400, value_parser = at_least_one)]
+    pub(crate) clients: usize,
+    /// Seconds after the fault
+    #[arg(long, value_name = "SECONDS", default_value_t = 40, value_parser = clap::value_parser!(u64).range(5..=3600))]
+    pub(crate) after: u64,
+    /// Print the whole report as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CostArgs {
+    /// PgBouncer's program
+    #[arg(long, value_name = "PATH")]
+    pub(crate) pgbouncer: Option<PathBuf>,
+    /// MODE/CLIENTS or MODE/CLIENTS/reconnect, MODE simple, extended or prepared; several times for several cases
+    #[arg(long = "case", value_name = "CASE")]
+    pub(crate) cases: Vec<Case>,
+    /// Pairs of slices of each case
+    #[arg(long, default_value_t = 15, value_parser = at_least_one)]
+    pub(crate) blocks: usize,
+    /// Seconds of a slice
+    #[arg(long, value_name = "SECONDS", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=600))]
+    pub(crate) slice: u32,
+    /// Idle clients whose memory is measured; 0: none
+    #[arg(long, default_value_t = 2000)]
+    pub(crate) idle_clients: usize,
+    /// Decides the order of slices and the resampling
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Print the whole report as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("at least 1 is needed".to_owned()),
+        Ok(count) => Ok(count),
+        Err(error) => Err(format!("not a whole number: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn counts_and_cases_are_checked_before_anything_starts() {
+        let parse = |line: &str| Cli::try_parse_from(line.split(' '));
+        assert!(parse("holdfast bench stall --clients 0").is_err());
+        assert!(parse("holdfast bench cost --case simple/16 --case extended/4/reconnect").is_ok());
+        assert!(parse("holdfast bench cost --case fast/16").is_err());
+        assert!(parse("holdfast bench stall --alone --pgbouncer x").is_err());
+        assert!(parse("holdfast pooler").is_err());
+    }
+}

@@ -1,0 +1,144 @@
+//! Rows for tests.
+
+use crate::console::source::Source;
+use crate::control::ReactorSilent;
+use pooling::seam::ClientAddress;
+use pooling::snapshot::{ClientRow, HolderRow, Overview, PoolCounters, PoolRow, ServerRow};
+use settings::pooler::PoolerConfig;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A pool in which nothing happens.
+pub(crate) fn pool_row(database: &str, user: &str) -> PoolRow {
+    PoolRow {
+        database: database.into(),
+        user: user.into(),
+        cl_active: 0,
+        cl_waiting: 0,
+        cl_active_cancel_req: 0,
+        sv_active: 0,
+        sv_active_cancel: 0,
+        sv_being_canceled: 0,
+        sv_idle: 0,
+        sv_used: 0,
+        sv_tested: 0,
+        sv_login: 0,
+        sv_closing: 0,
+        maxwait: Duration::ZERO,
+        pool_size: 20,
+        failure: None,
+        since_last_answer: None,
+        counters: PoolCounters::default(),
+    }
+}
+
+/// A process in which nothing happens.
+pub(crate) fn overview(pools: Vec<PoolRow>) -> Overview {
+    Overview {
+        pools,
+        clients: 0,
+        clients_in_login: 0,
+        client_limit: 100,
+        clients_refused: 0,
+        logins_refused: 0,
+        probes: 0,
+        protocol_errors: 0,
+        shutting_down: false,
+    }
+}
+
+/// A client that is idle.
+pub(crate) fn client_row(database: &str, user: &str) -> ClientRow {
+    ClientRow {
+        user: user.into(),
+        database: database.into(),
+        state: "idle",
+        address: ClientAddress::Tcp {
+            peer: ([192, 0, 2, 7], 40_000).into(),
+            local: ([192, 0, 2, 1], 6432).into(),
+        },
+        connected: Duration::from_secs(90),
+        requested: Duration::from_secs(5),
+        wait: Duration::ZERO,
+        link: None,
+        application_name: "psql".into(),
+        id: 7,
+    }
+}
+
+/// A server that is idle.
+pub(crate) fn server_row(database: &str, user: &str) -> ServerRow {
+    ServerRow {
+        user: user.into(),
+        database: database.into(),
+        state: "idle",
+        peer: Some(([192, 0, 2, 9], 5432).into()),
+        port: 5432,
+        connected: Duration::from_secs(90),
+        requested: Duration::from_secs(5),
+        close_needed: false,
+        link: None,
+        remote_pid: 4711,
+        application_name: "".into(),
+        id: 1 << 31,
+    }
+}
+
+/// A client that holds a server.
+pub(crate) fn holder_row(database: &str, user: &str) -> HolderRow {
+    HolderRow {
+        user: user.into(),
+        database: database.into(),
+        address: ClientAddress::Unix { port: 6432, uid: 1000, pid: 99 },
+        application_name: "report".into(),
+        reason: "idle in transaction",
+        held: Duration::from_millis(12_500),
+        waiting: 3,
+        remote_pid: 4711,
+        id: 7,
+    }
+}
+
+/// Gives the same rows every time, or none at all.
+#[derive(Debug, Default)]
+pub(crate) struct Rows {
+    pub(crate) pools: Vec<PoolRow>,
+    pub(crate) clients: Vec<ClientRow>,
+    pub(crate) servers: Vec<ServerRow>,
+    pub(crate) holders: Vec<HolderRow>,
+    pub(crate) config: Option<Arc<PoolerConfig>>,
+    pub(crate) shutting_down: bool,
+    pub(crate) silent: bool,
+}
+
+impl Rows {
+    fn answer<T>(&self, rows: T) -> Result<T, ReactorSilent> {
+        if self.silent { Err(ReactorSilent) } else { Ok(rows) }
+    }
+}
+
+impl Source for Rows {
+    async fn pools(&self) -> Result<Vec<PoolRow>, ReactorSilent> {
+        self.answer(self.pools.clone())
+    }
+
+    async fn clients(&self) -> Result<Vec<ClientRow>, ReactorSilent> {
+        self.answer(self.clients.clone())
+    }
+
+    async fn servers(&self) -> Result<Vec<ServerRow>, ReactorSilent> {
+        self.answer(self.servers.clone())
+    }
+
+    async fn holders(&self) -> Result<Vec<HolderRow>, ReactorSilent> {
+        self.answer(self.holders.clone())
+    }
+
+    async fn overview(&self) -> Result<Overview, ReactorSilent> {
+        self.answer(Overview { shutting_down: self.shutting_down, ..overview(self.pools.clone()) })
+    }
+
+    async fn config(&self) -> Result<Arc<PoolerConfig>, ReactorSilent> {
+        self.config.clone().ok_or(ReactorSilent)
+    }
+}

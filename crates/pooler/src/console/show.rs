@@ -1,0 +1,60 @@
+//! The results of SHOW, each from the rows of one moment.
+
+mod config;
+mod holders;
+mod pools;
+mod sockets;
+mod stats;
+#[cfg(test)]
+mod tests;
+
+pub(super) use config::config;
+pub(super) use holders::holders;
+pub(super) use pools::pools;
+pub(super) use sockets::{clients, servers};
+pub(super) use stats::{stats, stats_averages, stats_totals};
+
+use super::table::{self, Cell, plain, shown};
+use pgwire::message::{ErrorFields, Severity, backend};
+use pooling::seam::ClientAddress;
+
+/// SHOW HELP: a notice, as PgBouncer sends it.
+pub(super) fn help(out: &mut Vec<u8>) {
+    const USAGE: &str = "\n\tSHOW HELP|CONFIG|POOLS|CLIENTS|SERVERS|HOLDERS|VERSION\
+        \n\tSHOW STATS|STATS_TOTALS|STATS_AVERAGES\
+        \n\tRELOAD";
+    let usage = ErrorFields {
+        detail: Some(USAGE.to_owned()),
+        ..ErrorFields::new(Severity::Notice, "00000", "Console usage")
+    };
+    usage.write_notice(out);
+    backend::command_complete(out, "SHOW");
+}
+
+/// SHOW VERSION.
+pub(super) fn version(out: &mut Vec<u8>, version: &str) {
+    table::write(out, &[table::text("version")], [[shown(format_args!("holdfast {version}"))]]);
+}
+
+/// SHOW of one parameter.
+pub(super) fn parameter(out: &mut Vec<u8>, name: &'static str, value: &str) {
+    table::write(out, &[table::text(name)], [[plain(value)]]);
+}
+
+/// Address and port of a client, then of our end, then its process id where the system tells it.
+fn address_cells<'a>(address: &ClientAddress) -> ([Cell<'a>; 4], Cell<'a>) {
+    match address {
+        ClientAddress::Tcp { peer, local } => (
+            [
+                shown(peer.ip().to_canonical()),
+                shown(peer.port()),
+                shown(local.ip().to_canonical()),
+                shown(local.port()),
+            ],
+            table::zero(),
+        ),
+        ClientAddress::Unix { port, pid, .. } => {
+            ([plain("unix"), shown(port), plain("unix"), shown(port)], shown(pid))
+        }
+    }
+}

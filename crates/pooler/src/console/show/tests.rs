@@ -1,0 +1,135 @@
+use super::*;
+use crate::console::averages::{PerDatabase, StatsHistory};
+use crate::console::fixtures::{client_row, holder_row, pool_row, server_row};
+use crate::console::tests::{Parsed, parse};
+use overload::Moment;
+use pgwire::message::backend::oid;
+use std::time::{Duration, SystemTime};
+
+fn result(write: impl FnOnce(&mut Vec<u8>)) -> Parsed {
+    let mut out = Vec::new();
+    write(&mut out);
+    parse(&out)
+}
+
+/// 2026-11-30 11:20:55 UTC.
+fn now() -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(1_796_037_655)
+}
+
+fn kind(columns: &[(String, u32)], name: &str) -> u32 {
+    columns.iter().find(|(column, _)| column == name).map(|(_, kind)| *kind).unwrap()
+}
+
+#[test]
+fn show_pools_has_the_columns_of_pgbouncer_first() {
+    let mut pool = pool_row("app", "web");
+    pool.cl_waiting = 12;
+    pool.maxwait = Duration::from_micros(3_000_042);
+    pool.failure = Some(("refused", "connection refused".to_owned(), Duration::from_secs(9)));
+    let shown = result(|out| pools(out, &[pool], 2));
+    let names: Vec<_> = shown.columns.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(
+        names[..17],
+        [
+            "database",
+            "user",
+            "cl_active",
+            "cl_waiting",
+            "cl_active_cancel_req",
+            "cl_waiting_cancel_req",
+            "sv_active",
+            "sv_active_cancel",
+            "sv_being_canceled",
+            "sv_idle",
+            "sv_used",
+            "sv_tested",
+            "sv_login",
+            "maxwait",
+            "maxwait_us",
+            "pool_mode",
+            "load_balance_hosts"
+        ]
+    );
+    assert_eq!(kind(&shown.columns, "user"), oid::TEXT);
+    assert_eq!(kind(&shown.columns, "maxwait_us"), oid::INT4);
+    assert_eq!((shown.value(0, "database"), shown.value(0, "cl_active")), (Some("pgbouncer"), Some("2")));
+    assert_eq!(shown.value(0, "pool_mode"), Some("statement"));
+    assert_eq!(shown.value(1, "cl_waiting"), Some("12"));
+    assert_eq!((shown.value(1, "maxwait"), shown.value(1, "maxwait_us")), (Some("3"), Some("42")));
+    assert_eq!((shown.value(1, "failure"), shown.value(1, "failing")), (Some("refused"), Some("9")));
+    assert_eq!(shown.value(1, "load_balance_hosts"), None);
+    assert_eq!(shown.tags, ["SHOW"]);
+}
+
+#[test]
+fn show_clients_tells_where_from_since_when_and_linked_to_what() {
+    let mut client = client_row("app", "web");
+    client.link = Some(0x8000_0001);
+    client.state = "active";
+    let mut stranger = client_row("", "");
+    stranger.address = ClientAddress::Unix { port: 6432, uid: 0, pid: 55 };
+    let shown = result(|out| clients(out, &[client, stranger], &[], now()));
+    assert_eq!(shown.value(0, "type"), Some("C"));
+    assert_eq!((shown.value(0, "addr"), shown.value(0, "port")), (Some("192.0.2.7"), Some("40000")));
+    assert_eq!(
+        (shown.value(0, "local_addr"), shown.value(0, "local_port")),
+        (Some("192.0.2.1"), Some("6432"))
+    );
+    assert_eq!(shown.value(0, "connect_time"), Some("2026-11-30 11:19:25 UTC"));
+    assert_eq!(shown.value(0, "request_time"), Some("2026-11-30 11:20:50 UTC"));
+    assert_eq!((shown.value(0, "ptr"), shown.value(0, "link")), (Some("0x7"), Some("0x80000001")));
+    assert_eq!((shown.value(1, "user"), shown.value(1, "database")), (Some("(nouser)"), Some("(nodb)")));
+    assert_eq!((shown.value(1, "addr"), shown.value(1, "remote_pid")), (Some("unix"), Some("55")));
+    assert_eq!(kind(&shown.columns, "connect_time"), oid::TEXT);
+    assert_eq!(shown.columns.last().map(|(name, _)| name.as_str()), Some("id"));
+}
+
+#[test]
+fn show_servers_has_the_columns_of_show_clients() {
+    let mut local = server_row("app", "web");
+    local.peer = None;
+    local.close_needed = true;
+    let shown = result(|out| servers(out, &[server_row("app", "web"), local], now()));
+    assert_eq!(shown.columns, result(|out| clients(out, &[], &[], now())).columns);
+    assert_eq!((shown.value(0, "addr"), shown.value(0, "remote_pid")), (Some("192.0.2.9"), Some("4711")));
+    assert_eq!((shown.value(1, "addr"), shown.value(1, "port")), (Some("unix"), Some("5432")));
+    assert_eq!((shown.value(0, "close_needed"), shown.value(1, "close_needed")), (Some("0"), Some("1")));
+}
+
+#[test]
+fn show_stats_has_totals_then_averages_as_numeric() {
+    let history = StatsHistory::new(Moment::ORIGIN);
+    let totals = PerDatabase::from([("app".into(), [1, 20, 30, 4, 5, 6, 7, 8, 9, 10, 11, 12])]);
+    let shown = result(|out| stats(out, &totals, &history, Moment::from_micros(10_000_000)));
+    assert_eq!(shown.columns.len(), 25);
+    assert!(shown.columns[1..].iter().all(|(_, kind)| *kind == oid::NUMERIC));
+    assert_eq!(shown.columns[1].0, "total_server_assignment_count");
+    assert_eq!(shown.columns[12].0, "total_client_login_count");
+    assert_eq!(shown.columns[13].0, "avg_server_assignment_count");
+    assert_eq!(shown.value(0, "total_client_login_count"), Some("12"));
+    assert_eq!((shown.value(0, "avg_xact_count"), shown.value(0, "avg_query_count")), (Some("2"), Some("3")));
+
+    let totals_alone = result(|out| stats_totals(out, &totals));
+    assert_eq!(totals_alone.value(0, "bytes_received"), Some("4"));
+    let averages_alone =
+        result(|out| stats_averages(out, &totals, &history, Moment::from_micros(10_000_000)));
+    assert_eq!(averages_alone.value(0, "query_count"), Some("3"));
+    assert_eq!(averages_alone.columns[9].0, "avg_client_parse_count");
+}
+
+#[test]
+fn show_holders_names_who_holds_what_for_how_long() {
+    let shown = result(|out| holders(out, &[holder_row("app", "web")]));
+    assert_eq!(shown.value(0, "reason"), Some("idle in transaction"));
+    assert_eq!((shown.value(0, "held"), shown.value(0, "held_us")), (Some("12"), Some("500000")));
+    assert_eq!((shown.value(0, "cl_waiting"), shown.value(0, "addr")), (Some("3"), Some("unix")));
+}
+
+#[test]
+fn show_help_is_a_notice() {
+    let shown = result(help);
+    assert_eq!(shown.notices, ["Console usage"]);
+    assert!(shown.columns.is_empty());
+    assert_eq!(shown.tags, ["SHOW"]);
+}

@@ -1,0 +1,52 @@
+//! Where the console, the metrics page and the health page look.
+
+use crate::control::{EngineHandle, ReactorSilent};
+use pooling::snapshot::{ClientRow, HolderRow, Overview, PoolRow, ServerRow};
+use settings::pooler::PoolerConfig;
+use std::future::Future;
+use std::sync::Arc;
+
+/// Rows of the engine, each set taken at one moment. [`EngineHandle`] is the only real one; tests bring their own.
+///
+/// # Errors
+/// Every call gives [`ReactorSilent`] when no answer came in time.
+pub trait Source: Send + Sync + 'static {
+    /// One row per pool.
+    fn pools(&self) -> impl Future<Output = Result<Vec<PoolRow>, ReactorSilent>> + Send;
+    /// One row per client.
+    fn clients(&self) -> impl Future<Output = Result<Vec<ClientRow>, ReactorSilent>> + Send;
+    /// One row per server connection.
+    fn servers(&self) -> impl Future<Output = Result<Vec<ServerRow>, ReactorSilent>> + Send;
+    /// The live clients that hold a server without using it.
+    fn holders(&self) -> impl Future<Output = Result<Vec<HolderRow>, ReactorSilent>> + Send;
+    /// Everything for metrics and health.
+    fn overview(&self) -> impl Future<Output = Result<Overview, ReactorSilent>> + Send;
+    /// The configuration that runs.
+    fn config(&self) -> impl Future<Output = Result<Arc<PoolerConfig>, ReactorSilent>> + Send;
+}
+
+impl Source for EngineHandle {
+    async fn pools(&self) -> Result<Vec<PoolRow>, ReactorSilent> {
+        Self::pools(self).await
+    }
+
+    async fn clients(&self) -> Result<Vec<ClientRow>, ReactorSilent> {
+        Self::clients(self).await
+    }
+
+    async fn servers(&self) -> Result<Vec<ServerRow>, ReactorSilent> {
+        Self::servers(self).await
+    }
+
+    async fn holders(&self) -> Result<Vec<HolderRow>, ReactorSilent> {
+        Self::holders(self).await
+    }
+
+    async fn overview(&self) -> Result<Overview, ReactorSilent> {
+        Self::overview(self).await
+    }
+
+    async fn config(&self) -> Result<Arc<PoolerConfig>, ReactorSilent> {
+        Self::config(self).await
+    }
+}
