@@ -7,6 +7,7 @@ pub mod frame;
 mod address;
 mod connection;
 mod error;
+mod farewell;
 mod login;
 mod message;
 mod reply;

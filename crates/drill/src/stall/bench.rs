@@ -189,8 +189,7 @@ fn one(
     let server = PrivatePostgres::start(PostgresOptions::default().max_connections(SERVER_CONNECTIONS))?;
     let relay = Relay::start(server.tcp_address())?;
     let setup = PoolerSetup::new(relay.address())
-        .setting("query_wait_timeout", &variant.query_wait_timeout_s.to_string())
-        .setting("cancel_wait_timeout", "10");
+        .setting("query_wait_timeout", &variant.query_wait_timeout_s.to_string());
     let peer = program.start(&setup)?;
     let mut stall = StallOptions::new(Address::Tcp(peer.address()));
     stall.clients = options.clients;
@@ -233,7 +232,12 @@ impl BenchReport {
                         .map_or_else(|| "never".to_owned(), |seconds| format!("{seconds} s")),
                     if report.stalled { "STALLED" } else { "works" }.to_owned(),
                 ),
-                (None, error) => ("-".into(), "-".into(), "-".into(), error.clone().unwrap_or_default()),
+                (None, error) => (
+                    "-".into(),
+                    "-".into(),
+                    "-".into(),
+                    error.as_deref().unwrap_or_default().replace('\n', "; "),
+                ),
             };
             // Writing into a string cannot fail.
             let _ = writeln!(
