@@ -48,7 +48,6 @@ impl ConnectionId {
 
     /// The inverse of [`Self::to_token`].
     #[must_use]
-    #[expect(clippy::cast_possible_truncation, reason = "the halves of a token are 32 bits each")]
     pub const fn from_token(token: u64) -> Self {
         let generation = (token >> 32) as u32;
         let slot = (token & (SERVER_BIT - 1)) as u32;

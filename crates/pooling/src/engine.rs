@@ -19,7 +19,7 @@ mod timers;
 
 use crate::client::{CancelKeyBytes, Client, ClientState};
 use crate::connection::{ClientId, ConnectionId, PoolId, ServerId, Slab};
-use crate::parameters::Tracked;
+use crate::parameters::{Parameters, Tracked};
 use crate::pool::Pool;
 use crate::seam::{AttemptId, ClientAddress, Flow, Transport};
 use crate::server::{Server, ServerState};
@@ -54,6 +54,7 @@ pub struct Engine {
     next_attempt: u64,
     verifiers: HashMap<String, Arc<Verifier>>,
     timers: timers::Timers,
+    parameters: Parameters,
     no_parameters: Arc<Tracked>,
     in_login: usize,
     totals: Totals,
@@ -88,6 +89,7 @@ impl Engine {
     /// An engine without connections. `descriptor_limit` is how many clients the process's descriptors allow.
     #[must_use]
     pub fn new(config: Arc<PoolerConfig>, descriptor_limit: usize, now: Moment) -> Self {
+        let parameters = Parameters::new(&config.general.track_extra_parameters);
         Self {
             now,
             config,
@@ -104,6 +106,7 @@ impl Engine {
             next_attempt: 0,
             verifiers: HashMap::new(),
             timers: timers::Timers::default(),
+            parameters,
             no_parameters: Arc::default(),
             in_login: 0,
             totals: Totals::default(),

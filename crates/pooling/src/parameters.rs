@@ -1,138 +1,197 @@
 //! Reported parameters that belong to a client's session and follow it from server to server.
 //!
-//! A set is shared and immutable: the usual case, "the server has what this client wants", is one pointer comparison.
+//! Sets are shared and interned: equal sets are one allocation, so that the usual case, "the server has what this
+//! client wants", is one pointer comparison.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 /// The parameters tracked for each client: those that PostgreSQL reports and a client may set.
-/// `IntervalStyle` is PgBouncer's default for `track_extra_parameters`.
-pub const TRACKED: [&str; 6] = [
-    "application_name",
-    "client_encoding",
-    "DateStyle",
-    "IntervalStyle",
-    "standard_conforming_strings",
-    "TimeZone",
-];
+/// `track_extra_parameters` adds to them.
+const ALWAYS: [&str; 5] =
+    ["application_name", "client_encoding", "DateStyle", "standard_conforming_strings", "TimeZone"];
 
-/// Index of `application_name` in [`TRACKED`].
+/// Index of `application_name`.
 pub const APPLICATION_NAME: usize = 0;
 
 /// Longest value that is kept for a client; a longer one is refused at login.
 pub const MAX_VALUE_BYTES: usize = 1024;
 
-/// Values of the tracked parameters; `None` where a server has never reported one.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tracked {
-    values: [Option<Arc<str>>; TRACKED.len()],
-}
+/// Different sets that are interned at once. Those in use by somebody stay; beyond it, sets are merely not shared.
+const MAX_INTERNED: usize = 4096;
 
-/// The index of a parameter by name; names are case-insensitive, as in PostgreSQL.
-#[must_use]
-pub fn index_of(name: &str) -> Option<usize> {
-    TRACKED.iter().position(|tracked| tracked.eq_ignore_ascii_case(name))
+/// Values of the tracked parameters; `None` where a server has never reported one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Tracked {
+    values: Box<[Option<Arc<str>>]>,
 }
 
 impl Tracked {
-    /// The value at an index of [`TRACKED`].
+    /// The value at an index.
     #[must_use]
     pub fn value(&self, index: usize) -> Option<&Arc<str>> {
         self.values.get(index).and_then(Option::as_ref)
     }
 
-    /// Sets the value at an index of [`TRACKED`].
-    pub fn set(&mut self, index: usize, value: &str) {
-        if let Some(slot) = self.values.get_mut(index) {
-            *slot = Some(Arc::from(value));
+    fn set(&mut self, index: usize, value: Arc<str>) {
+        if self.values.len() <= index {
+            let mut values = std::mem::take(&mut self.values).into_vec();
+            values.resize(index + 1, None);
+            self.values = values.into_boxed_slice();
         }
-    }
-
-    /// Takes what a server reported: only tracked names count.
-    pub fn set_by_name(&mut self, name: &str, value: &str) {
-        if let Some(index) = index_of(name) {
-            self.set(index, value);
-        }
+        self.values[index] = Some(value);
     }
 }
 
-impl Tracked {
-    /// This set with the values of `own` in place, where it has any; shared if there is nothing to change.
+/// Which parameters are tracked, and the sets of their values.
+#[derive(Debug)]
+pub struct Parameters {
+    names: Vec<String>,
+    sets: HashSet<Arc<Tracked>>,
+}
+
+impl Parameters {
+    /// Tracks the usual ones and `extra`.
     #[must_use]
-    pub fn overlaid(self: &Arc<Self>, own: &Self) -> Arc<Self> {
-        let mut result = self.clone();
-        for (index, value) in own.values.iter().enumerate() {
-            if let Some(value) = value
-                && result.values[index].as_ref() != Some(value)
-            {
-                Arc::make_mut(&mut result).values[index] = Some(value.clone());
+    pub fn new(extra: &[String]) -> Self {
+        let mut names: Vec<String> = ALWAYS.iter().map(|&name| name.to_owned()).collect();
+        for name in extra {
+            if !names.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+                names.push(name.clone());
             }
         }
-        result
+        Self { names, sets: HashSet::new() }
     }
-}
 
-/// Takes a report into a shared set, copying it only if the value is new.
-pub fn report(set: &mut Arc<Tracked>, name: &str, value: &str) {
-    if let Some(index) = index_of(name)
-        && set.value(index).map(AsRef::as_ref) != Some(value)
-    {
-        Arc::make_mut(set).set(index, value);
+    /// The index of a parameter by name; names are case-insensitive, as in PostgreSQL.
+    #[must_use]
+    pub fn index_of(&self, name: &str) -> Option<usize> {
+        self.names.iter().position(|tracked| tracked.eq_ignore_ascii_case(name))
     }
-}
 
-/// The SQL that turns a server's set into a client's; `None` if they agree.
-#[must_use]
-pub fn difference(server: &Arc<Tracked>, client: &Arc<Tracked>) -> Option<String> {
-    if Arc::ptr_eq(server, client) {
-        return None;
+    /// The set of what these pairs say of tracked parameters.
+    pub fn collect<'a>(&mut self, pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Arc<Tracked> {
+        let mut tracked = Tracked::default();
+        for (name, value) in pairs {
+            if let Some(index) = self.index_of(name) {
+                tracked.set(index, Arc::from(value));
+            }
+        }
+        self.intern(tracked)
     }
-    let mut sql = String::new();
-    for (index, wanted) in client.values.iter().enumerate() {
-        let Some(wanted) = wanted else { continue };
-        if server.values[index].as_ref() != Some(wanted) {
-            // Quotes are doubled; backslashes are plain with the E-less form only under standard_conforming_strings,
-            // so a value with one is written with E and doubled backslashes.
-            let escaped = wanted.replace('\'', "''");
-            let (prefix, escaped) =
-                if escaped.contains('\\') { ("E", escaped.replace('\\', "\\\\")) } else { ("", escaped) };
-            // Writing to a String cannot fail.
-            let _ = write!(sql, "SET {}={prefix}'{escaped}';", TRACKED[index]);
+
+    /// `base` with the values of `own` in place, where it has any.
+    pub fn overlay(&mut self, base: &Arc<Tracked>, own: &Tracked) -> Arc<Tracked> {
+        let mut result = Tracked::clone(base);
+        for (index, value) in own.values.iter().enumerate() {
+            if let Some(value) = value {
+                result.set(index, value.clone());
+            }
+        }
+        self.intern(result)
+    }
+
+    /// Takes what a server reports into a set.
+    pub fn report(&mut self, set: &mut Arc<Tracked>, name: &str, value: &str) {
+        if let Some(index) = self.index_of(name)
+            && set.value(index).map(AsRef::as_ref) != Some(value)
+        {
+            let mut changed = Tracked::clone(set);
+            changed.set(index, Arc::from(value));
+            *set = self.intern(changed);
         }
     }
-    if sql.is_empty() { None } else { Some(sql) }
+
+    /// The SQL that turns a server's set into a client's; `None` if they agree.
+    #[must_use]
+    pub fn difference(&self, server: &Arc<Tracked>, client: &Arc<Tracked>) -> Option<String> {
+        if Arc::ptr_eq(server, client) {
+            return None;
+        }
+        let mut sql = String::new();
+        for (index, (wanted, name)) in client.values.iter().zip(&self.names).enumerate() {
+            let Some(wanted) = wanted else { continue };
+            if server.value(index) != Some(wanted) {
+                // Writing to a String cannot fail.
+                let _ = write!(sql, "SET {name}={};", quoted(wanted));
+            }
+        }
+        if sql.is_empty() { None } else { Some(sql) }
+    }
+
+    fn intern(&mut self, set: Tracked) -> Arc<Tracked> {
+        if let Some(known) = self.sets.get(&set) {
+            return known.clone();
+        }
+        let set = Arc::new(set);
+        if self.sets.len() >= MAX_INTERNED {
+            self.sets.retain(|known| Arc::strong_count(known) > 1);
+        }
+        if self.sets.len() < MAX_INTERNED {
+            self.sets.insert(set.clone());
+        }
+        set
+    }
+}
+
+/// A value as an SQL literal. Backslashes are doubled in an E string, which reads the same whatever
+/// `standard_conforming_strings` says.
+fn quoted(value: &str) -> String {
+    let doubled = value.replace('\'', "''");
+    if doubled.contains('\\') {
+        format!("E'{}'", doubled.replace('\\', "\\\\"))
+    } else {
+        format!("'{doubled}'")
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn set(pairs: &[(&str, &str)]) -> Arc<Tracked> {
-        let mut tracked = Tracked::default();
-        for (name, value) in pairs {
-            tracked.set_by_name(name, value);
-        }
-        Arc::new(tracked)
+    #[test]
+    fn equal_sets_are_one_and_differences_are_quoted() {
+        let mut parameters = Parameters::new(&["IntervalStyle".to_owned(), "timezone".to_owned()]);
+        let server = parameters.collect([("application_name", ""), ("timezone", "UTC")]);
+        let same =
+            parameters.collect([("TimeZone", "UTC"), ("server_version", "15"), ("application_name", "")]);
+        assert!(Arc::ptr_eq(&server, &same));
+        assert_eq!(parameters.difference(&server, &same), None);
+        let client = parameters.collect([("application_name", r"o'hara\"), ("IntervalStyle", "iso_8601")]);
+        assert_eq!(
+            parameters.difference(&server, &client).as_deref(),
+            Some(r"SET application_name=E'o''hara\\';SET IntervalStyle='iso_8601';")
+        );
     }
 
     #[test]
-    fn equal_sets_need_no_sql_and_differences_are_quoted() {
-        let server = set(&[("application_name", ""), ("timezone", "UTC")]);
-        assert_eq!(difference(&server, &server.clone()), None);
-        assert_eq!(difference(&server, &set(&[("TimeZone", "UTC"), ("application_name", "")])), None);
-        let client = set(&[("application_name", r"o'hara\"), ("TimeZone", "UTC")]);
-        assert_eq!(difference(&server, &client).as_deref(), Some(r"SET application_name=E'o''hara\\';"));
-    }
-
-    #[test]
-    fn a_report_copies_only_what_is_new() {
-        let mut shared = set(&[("client_encoding", "UTF8")]);
-        let before = shared.clone();
-        report(&mut shared, "client_encoding", "UTF8");
-        report(&mut shared, "server_version", "15.1");
+    fn a_report_changes_one_set_and_leaves_the_others() {
+        let mut parameters = Parameters::new(&[]);
+        let before = parameters.collect([("client_encoding", "UTF8")]);
+        let mut shared = before.clone();
+        parameters.report(&mut shared, "client_encoding", "UTF8");
+        parameters.report(&mut shared, "server_version", "15.1");
         assert!(Arc::ptr_eq(&shared, &before));
-        report(&mut shared, "CLIENT_ENCODING", "LATIN1");
-        assert_eq!(shared.value(index_of("client_encoding").unwrap()).map(AsRef::as_ref), Some("LATIN1"));
-        assert_eq!(before.value(1).map(AsRef::as_ref), Some("UTF8"));
+        parameters.report(&mut shared, "CLIENT_ENCODING", "LATIN1");
+        let index = parameters.index_of("client_encoding").unwrap();
+        assert_eq!(shared.value(index).map(AsRef::as_ref), Some("LATIN1"));
+        assert_eq!(before.value(index).map(AsRef::as_ref), Some("UTF8"));
+        parameters.report(&mut shared, "client_encoding", "UTF8");
+        assert!(Arc::ptr_eq(&shared, &before));
+    }
+
+    #[test]
+    fn the_interned_sets_are_bounded() {
+        let mut parameters = Parameters::new(&[]);
+        for number in 0..MAX_INTERNED + 10 {
+            parameters.collect([("application_name", number.to_string().as_str())]);
+        }
+        assert!(parameters.sets.len() <= MAX_INTERNED);
+        let kept: Vec<_> = (0..MAX_INTERNED + 10)
+            .map(|number| parameters.collect([("application_name", format!("k{number}").as_str())]))
+            .collect();
+        assert!(parameters.sets.len() <= MAX_INTERNED);
+        assert_eq!(kept[MAX_INTERNED + 9].value(APPLICATION_NAME).map(AsRef::as_ref), Some("k4105"));
     }
 }

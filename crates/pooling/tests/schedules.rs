@@ -8,6 +8,7 @@
 //! `SEEDS=20000 cargo test -p holdfast-pooling --test schedules` runs more; `SEED=n` runs one.
 
 #![allow(unreachable_pub, reason = "the modules of one test program")]
+#![allow(clippy::expect_used, clippy::panic, reason = "a panic is how a schedule fails")]
 
 #[path = "simulation/client.rs"]
 mod client;

@@ -4,7 +4,6 @@ use super::Engine;
 use crate::client::{Client, ClientState};
 use crate::close_cause::CloseCause;
 use crate::connection::{ClientId, ServerId, Slab};
-use crate::parameters;
 use crate::seam::{Flow, Transport};
 use crate::server::{Server, ServerState};
 use crate::texts;
@@ -118,10 +117,10 @@ impl Engine {
                     if head.tag == b'S'
                         && let Some((name, value)) = reported(body)
                     {
-                        parameters::report(&mut server.parameters, name, value);
+                        self.parameters.report(&mut server.parameters, name, value);
                         if let Some(client) = client.filter(|_| !own).and_then(|id| self.clients.find_mut(id))
                         {
-                            parameters::report(&mut client.parameters, name, value);
+                            self.parameters.report(&mut client.parameters, name, value);
                         }
                     }
                     client.is_some() && !own && !outcome.released

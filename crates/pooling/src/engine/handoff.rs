@@ -5,7 +5,6 @@ use super::request::says_goodbye;
 use crate::client::ClientState;
 use crate::close_cause::CloseCause;
 use crate::connection::{ClientId, PoolId, ServerId};
-use crate::parameters;
 use crate::seam::Transport;
 use crate::server::{Cleaning, CleaningStep, Server, ServerState};
 use crate::texts;
@@ -98,7 +97,7 @@ impl Engine {
         server.from_line = from_line;
         server.served = true;
         self.pools[server.pool.0 as usize].counters.server_assignment_count += 1;
-        let prefix = parameters::difference(&server.parameters, &client.parameters).and_then(|sql| {
+        let prefix = self.parameters.difference(&server.parameters, &client.parameters).and_then(|sql| {
             let mut query = Vec::with_capacity(sql.len() + 6);
             frontend::query(&mut query, &sql);
             server.own_error = None;

@@ -3,16 +3,17 @@
 //! Every step here is cheap: a SCRAM verifier that has to be derived from a plain password is derived elsewhere, once.
 
 use super::Engine;
+use super::pools::find_database;
 use crate::client::{CancelKeyBytes, ClientState, Login};
 use crate::connection::{ClientId, PoolId};
-use crate::parameters::{self, APPLICATION_NAME, MAX_VALUE_BYTES, Tracked};
+use crate::parameters::{MAX_VALUE_BYTES, Tracked};
 use crate::seam::{ClientAddress, ConsoleLogin, DeriveVerifier, DerivedVerifier, Transport};
 use crate::texts;
 use pgwire::accept::{ClientLogin, LoginSecret, MAX_LOGIN_BODY_BYTES, Method, Step, needs_verifier};
 use pgwire::frame;
 use pgwire::message::{TransactionStatus, backend};
 use pgwire::scram::ScramKeys;
-use pgwire::startup::{FirstPacket, NEWEST_PROTOCOL_MINOR, Replication, Startup, first_packet};
+use pgwire::startup::{FirstPacket, Replication, Startup, first_packet};
 use pgwire::{CancelKey, SecretKey};
 use settings::pooler::{AuthType, Secret};
 use std::sync::Arc;
@@ -115,7 +116,7 @@ impl Engine {
             let mut negotiation = Vec::new();
             backend::negotiate_protocol_version(
                 &mut negotiation,
-                NEWEST_PROTOCOL_MINOR,
+                startup.negotiated_minor(),
                 &startup.unknown_options,
             );
             transport.send(id.into(), &[&negotiation]);
@@ -130,7 +131,7 @@ impl Engine {
     fn unsupported_parameter(&self, startup: &Startup) -> Option<String> {
         let ignored = &self.config.general.ignore_startup_parameters;
         startup.parameters.iter().find_map(|(name, value)| {
-            if parameters::index_of(name).is_some() {
+            if self.parameters.index_of(name).is_some() {
                 (value.len() > MAX_VALUE_BYTES)
                     .then(|| format!("startup parameter \"{name}\" is longer than {MAX_VALUE_BYTES} bytes"))
             } else if ignored.iter().any(|ignored| ignored.eq_ignore_ascii_case(name)) {
@@ -149,6 +150,13 @@ impl Engine {
             AuthType::Plain => Method::Plain,
             AuthType::ScramSha256 => Method::Scram,
         };
+        if self.config.general.auth_type == AuthType::Any
+            && startup.database != CONSOLE_DATABASE
+            && find_database(&self.config, &startup.database).is_some_and(|database| database.user.is_none())
+        {
+            let text = "auth_type=any requires a user in the [databases] line";
+            return self.refuse_login(transport, id, texts::NOT_AUTHORIZED, text);
+        }
         let stored = self.config.secrets.get(&startup.user);
         if self.config.general.auth_type == AuthType::Trust && stored.is_none() {
             let text = format!("\"trust\" authentication failed: no such user \"{}\"", startup.user);
@@ -333,7 +341,7 @@ impl Engine {
         if let Some(keys) = keys {
             self.learn_keys(pool_id, keys);
         }
-        let own = own_parameters(startup);
+        let own = self.own_parameters(id, startup);
         self.in_login -= 1;
         let now = self.now;
         let log_connections = self.config.general.log_connections;
@@ -346,7 +354,7 @@ impl Engine {
         }
         client.pool = Some(pool_id);
         client.request_at = now;
-        client.parameters = Arc::new(own);
+        client.parameters = own;
         transport.send(id.into(), &[&send]);
         if self.pool(pool_id).greeting.is_some() {
             self.greet(transport, id, pool_id);
@@ -386,6 +394,21 @@ impl Engine {
         }
     }
 
+    /// The tracked parameters that the client asked for at start-up.
+    fn own_parameters(&mut self, id: ClientId, startup: &Startup) -> Arc<Tracked> {
+        let pairs = startup.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        if !self.config.general.application_name_add_host {
+            return self.parameters.collect(pairs);
+        }
+        let name = startup.parameter("application_name").unwrap_or("app");
+        let name = match self.clients.find(id).map(|client| client.address) {
+            Some(ClientAddress::Tcp { peer, .. }) => format!("{name} - {peer}"),
+            Some(ClientAddress::Unix { pid, port, .. }) => format!("{name} - unix({pid}):{port}"),
+            None => name.to_owned(),
+        };
+        self.parameters.collect(pairs.chain([("application_name", name.as_str())]))
+    }
+
     /// Parameters, cancel key, ReadyForQuery. The client's own start-up values stand in place of the server's.
     fn greet(&mut self, transport: &mut impl Transport, id: ClientId, pool_id: PoolId) {
         let mut key: CancelKeyBytes = [0; 8];
@@ -401,10 +424,10 @@ impl Engine {
         let Some(client) = self.clients.find_mut(id) else { return };
         let mut message = Vec::with_capacity(512);
         for (name, value) in &greeting.parameters {
-            let own = parameters::index_of(name).and_then(|index| client.parameters.value(index));
+            let own = self.parameters.index_of(name).and_then(|index| client.parameters.value(index));
             backend::parameter_status(&mut message, name, own.map_or(value.as_str(), |own| own.as_ref()));
         }
-        client.parameters = greeting.tracked.overlaid(&client.parameters);
+        client.parameters = self.parameters.overlay(&greeting.tracked, &client.parameters);
         client.key = key;
         client.state = ClientState::Idle;
         self.keys.insert(key, id);
@@ -422,20 +445,6 @@ fn login_secret(secret: &Secret) -> LoginSecret {
     match secret {
         Secret::Plain(text) | Secret::Md5(text) | Secret::ScramVerifier(text) => LoginSecret::parse(text),
     }
-}
-
-/// The tracked parameters that the client asked for at start-up.
-fn own_parameters(startup: &Startup) -> Tracked {
-    let mut own = Tracked::default();
-    for (name, value) in &startup.parameters {
-        own.set_by_name(name, value);
-    }
-    if own.value(APPLICATION_NAME).is_none()
-        && let Some(fallback) = startup.parameter("fallback_application_name")
-    {
-        own.set(APPLICATION_NAME, fallback);
-    }
-    own
 }
 
 /// A cancel key of our own length.

@@ -12,14 +12,15 @@ use std::sync::Arc;
 impl Engine {
     /// The pool of a (database, user); made if the configuration knows the database.
     pub(super) fn find_or_make_pool(&mut self, database: &str, user: &str) -> Result<PoolId, String> {
+        let Some(definition) = find_database(&self.config, database).cloned() else {
+            return Err(format!("no such database: {database}"));
+        };
+        // All clients of a database with a user of its own share one pool, whoever they are.
+        let user = definition.user.as_deref().unwrap_or(user);
         let key = (Arc::from(database), Arc::from(user));
         if let Some(&id) = self.pool_index.get(&key) {
             return Ok(id);
         }
-        let Some(definition) = find_database(&self.config, database) else {
-            return Err(format!("no such database: {database}"));
-        };
-        let definition = definition.clone();
         if self.pool_index.len() >= MAX_POOLS && !self.forget_an_unused_pool() {
             return Err(format!("too many pools: no room for database \"{database}\""));
         }

@@ -2,7 +2,6 @@
 
 use super::Engine;
 use crate::connection::{PoolId, ServerId};
-use crate::parameters::Tracked;
 use crate::pool::Greeting;
 use crate::seam::{AttemptId, OpenFailure, OpenServer, OpenedServer, Target, Transport};
 use crate::server::Server;
@@ -95,11 +94,8 @@ impl Engine {
         let Attempt { pool: id, started_at, target } = self.attempts.remove(&attempt)?;
         let address = self.pool(id).address;
         self.addresses[address].pacer.finished(now, started_at);
-        let mut tracked = Tracked::default();
-        for (name, value) in &opened.parameters {
-            tracked.set_by_name(name, value);
-        }
-        let tracked = Arc::new(tracked);
+        let reported = opened.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let tracked = self.parameters.collect(reported);
         let pool = self.pool_mut(id);
         pool.logins -= 1;
         pool.recovery.succeeded(now, started_at);

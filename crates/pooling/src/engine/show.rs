@@ -149,7 +149,7 @@ impl Engine {
     pub fn holder_rows(&self) -> Vec<HolderRow> {
         let mut rows: Vec<HolderRow> =
             self.servers.iter().filter_map(|(_, server)| self.holder_row(server)).collect();
-        rows.sort_by(|a, b| b.held.cmp(&a.held));
+        rows.sort_by_key(|row| std::cmp::Reverse(row.held));
         rows
     }
 

@@ -66,16 +66,16 @@ impl Backend {
             }
             return;
         }
-        if std::mem::take(&mut self.cancelled) {
-            if let Some(copying) = self.copying.take() {
-                self.fail("57014");
-                if copying.extended {
-                    self.skipping = true
-                } else {
-                    self.ready()
-                }
-                return;
+        if std::mem::take(&mut self.cancelled)
+            && let Some(copying) = self.copying.take()
+        {
+            self.fail("57014");
+            if copying.extended {
+                self.skipping = true;
+            } else {
+                self.ready();
             }
+            return;
         }
         let Some(total) = self.next_message() else { return };
         let message: Vec<u8> = self.input.drain(..total).collect();

@@ -46,7 +46,7 @@ pub struct World {
 impl World {
     pub fn new(seed: u64, scenario: &Scenario) -> Self {
         let text = format!(
-            "[databases]\ndb = host=127.0.0.1\n[pgbouncer]\nlisten_addr = 127.0.0.1\nauth_type = any\npool_mode = transaction\n\
+            "[databases]\ndb = host=127.0.0.1 user=u\n[pgbouncer]\nlisten_addr = 127.0.0.1\nauth_type = any\npool_mode = transaction\n\
              default_pool_size = {POOL_SIZE}\nquery_wait_timeout = 120\nserver_check_delay = 3\nlog_connections = 0\n\
              log_disconnections = 0\nlog_stats = 0\nlog_pooler_errors = 0\n"
         );
