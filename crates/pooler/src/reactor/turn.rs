@@ -80,7 +80,9 @@ impl Reactor {
         let keepalive = config.general.tcp_keepalive;
         let registry = poll.registry().try_clone()?;
         let sockets = Sockets::new(registry, plane, Arc::clone(&inbox), keepalive);
-        let engine = Engine::new(config, client_limit, clock.now());
+        let mut engine = Engine::new(config, client_limit, clock.now());
+        // Settled by now: privileges are given up before the planes start.
+        engine.set_own_uid(rustix::process::geteuid().as_raw());
         Ok(Self {
             poll,
             events: Events::with_capacity(MAX_EVENTS),
@@ -221,23 +223,4 @@ impl From<&Event> for Readiness {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use pooling::connection::{ClientId, MAX_SLOTS, ServerId, SlabId};
-
-    #[test]
-    fn no_connection_has_the_token_of_a_listener_or_of_the_waker() {
-        for generation in [0, 1, u32::MAX] {
-            for slot in [0, MAX_SLOTS - 1] {
-                let client = ConnectionId::Client(ClientId::from_parts(slot, generation));
-                let server = ConnectionId::Server(ServerId::from_parts(slot, generation));
-                for id in [client, server] {
-                    let token = super::super::sockets::token(id);
-                    assert!(matches!(what(token), What::Connection(found) if found == id));
-                }
-            }
-        }
-        assert!(matches!(what(listener_token(3)), What::Listener(3)));
-        assert!(matches!(what(WAKER), What::Letters));
-    }
-}
+mod tests;
