@@ -45,7 +45,7 @@ pub(crate) fn serve(file: PathBuf, json: bool) -> anyhow::Result<ExitCode> {
 
 fn log(note: &Diagnostic) {
     let place = note.place.as_ref().map(|place| format!("{}:{}", place.file().display(), place.line()));
-    let (place, help) = (place.unwrap_or_default(), note.help.as_deref().unwrap_or_default());
+    let help = note.help.as_deref();
     match note.severity {
         Severity::Note => tracing::info!(place, help, "{}", note.message),
         Severity::Warning | Severity::Error => tracing::warn!(place, help, "{}", note.message),

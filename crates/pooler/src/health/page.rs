@@ -1,6 +1,6 @@
 //! The answers, without HTTP: a status code, a media type and a text.
 
-use super::rules::{self, Finding, State};
+use super::rules::{self, Evidence, Finding, State};
 use super::{HealthContext, LIVE_LIMIT};
 use crate::console::source::Source;
 use crate::console::wall_clock;
@@ -78,7 +78,14 @@ pub(super) async fn database<S: Source>(context: &HealthContext<S>) -> Page {
     let holders = context.source.holders().await.unwrap_or_default();
     let overview = Arc::new(overview);
     let earlier = context.exchange(Instant::now(), &overview);
-    let (state, findings) = rules::judge(&overview, &holders, earlier.as_deref());
+    let config = context.source.config().await.ok();
+    let evidence = Evidence {
+        overview: &overview,
+        holders: &holders,
+        earlier: earlier.as_deref(),
+        config: config.as_deref(),
+    };
+    let (state, findings) = rules::judge(evidence);
     verdict(state, &findings, wall_clock())
 }
 

@@ -2,9 +2,15 @@
 //!
 //! A pool is `gone` only on evidence: someone waits and nothing comes back, or attempts to open a server fail. It is
 //! `saturated` when clients wait while answers flow, or while clients themselves hold its servers.
+//!
+//! One case cannot be told from outside: all servers of a pool at work on queries far longer than any before, someone
+//! waiting, and no other pool on that server that has an answer. It counts as gone until the first of them answers.
 
 use overload::LatencyHistogram;
 use pooling::snapshot::{HolderRow, Overview, PoolRow};
+use settings::pooler::{PoolerConfig, ServerAddress};
+use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +29,7 @@ pub const GREATEST_SILENCE: Duration = Duration::from_secs(120);
 /// Cause of a pool whose servers have stopped answering.
 pub const FROZEN: &str = "no_answer";
 
-/// Cause of a pool that waits for its first server and hears nothing, not even a refusal.
+/// Cause of a pool whose logins to the server hang.
 pub const NO_LOGIN: &str = "no_login";
 
 /// Cause of a pool that is opening its first server.
@@ -77,60 +83,67 @@ pub struct Finding {
     pub waiting: usize,
 }
 
+/// What the verdict rests on.
+#[derive(Clone, Copy, Debug)]
+pub struct Evidence<'a> {
+    /// The pools as they are now.
+    pub overview: &'a Overview,
+    /// Who holds servers without using them.
+    pub holders: &'a [HolderRow],
+    /// The pools as they were some seconds ago: tells failures that go on from one that nobody has tried since.
+    pub earlier: Option<&'a Overview>,
+    /// Tells which pools share a server: one that answers others is not frozen.
+    pub config: Option<&'a PoolerConfig>,
+}
+
 /// The state of the worst pool, and all pools that are not fine, the worst first.
-///
-/// `earlier` is an overview from some seconds ago; it tells failures that go on from one that nobody has tried since.
 #[must_use]
-pub fn judge(
-    overview: &Overview,
-    holders: &[HolderRow],
-    earlier: Option<&Overview>,
-) -> (State, Vec<Finding>) {
-    let mut findings: Vec<Finding> = overview
+pub fn judge(evidence: Evidence<'_>) -> (State, Vec<Finding>) {
+    let answers = Answers::new(evidence);
+    let earlier = evidence.earlier.map(|earlier| earlier.pools.as_slice()).unwrap_or_default();
+    let mut findings: Vec<Finding> = evidence
+        .overview
         .pools
         .iter()
         .filter_map(|pool| {
-            let before =
-                earlier.and_then(|earlier| earlier.pools.iter().find(|before| is_same(before, pool)));
-            let held =
-                holders.iter().filter(|holder| holder.database == pool.database && holder.user == pool.user);
-            judge_pool(pool, held.count(), before)
+            let before = earlier.iter().find(|before| is_same(before, pool));
+            let holds = |holder: &&HolderRow| holder.database == pool.database && holder.user == pool.user;
+            let held = evidence.holders.iter().filter(holds).count();
+            judge_pool(pool, held, before, answers.silence(pool))
         })
         .collect();
-    findings.sort_by_key(|finding| (finding.state, std::cmp::Reverse(finding.since)));
+    findings.sort_by_key(|finding| (finding.state, Reverse(finding.since)));
     (findings.first().map_or(State::Fine, |worst| worst.state), findings)
 }
 
-fn judge_pool(pool: &PoolRow, held: usize, before: Option<&PoolRow>) -> Option<Finding> {
+fn judge_pool(pool: &PoolRow, held: usize, before: Option<&PoolRow>, silence: Duration) -> Option<Finding> {
     let finding = |state, cause, text: String, since| {
         let (database, user) = (Arc::clone(&pool.database), Arc::clone(&pool.user));
         Some(Finding { state, database, user, cause, text, since, waiting: pool.cl_waiting })
     };
     let waits = pool.cl_waiting > 0;
-    if connected(pool) == 0 {
-        if let Some((cause, text, since)) = &pool.failure
-            && (waits || *since <= RECENT_FAILURE || fails_still(pool, before))
-        {
-            return finding(State::Gone, cause, text.clone(), *since);
-        }
-        if waits && pool.maxwait >= LEAST_SILENCE {
-            let text = "no server connection could be opened, and no attempt has been refused".to_owned();
-            return finding(State::Gone, NO_LOGIN, text, pool.maxwait);
-        }
-        if waits {
-            return finding(
-                State::Saturated,
-                OPENING,
-                "clients wait for the first server".to_owned(),
-                pool.maxwait,
-            );
-        }
+    if connected(pool) == 0
+        && let Some((cause, text, since)) = &pool.failure
+        && (waits || *since <= RECENT_FAILURE || fails_still(pool, before))
+    {
+        return finding(State::Gone, cause, text.clone(), *since);
     }
     if !waits {
         return None;
     }
-    let silence = silence(pool);
-    if busy(pool) <= held && held > 0 {
+    if connected(pool) == 0 {
+        if pool.sv_login > 0 && silence >= LEAST_SILENCE {
+            let text = "the server takes connections and does not finish a login".to_owned();
+            return finding(State::Gone, NO_LOGIN, text, silence);
+        }
+        return finding(
+            State::Saturated,
+            OPENING,
+            "clients wait for the first server".to_owned(),
+            pool.maxwait,
+        );
+    }
+    if held > 0 && held >= busy(pool) {
         let text =
             format!("{held} servers are held by clients that do not use them; SHOW HOLDERS names them");
         return finding(State::Saturated, HELD, text, pool.maxwait);
@@ -142,6 +155,45 @@ fn judge_pool(pool: &PoolRow, held: usize, before: Option<&PoolRow>) -> Option<F
     finding(State::Saturated, BUSY, "clients wait while servers answer".to_owned(), pool.maxwait)
 }
 
+/// When each server last answered a query, of whatever pool.
+struct Answers<'a> {
+    config: Option<&'a PoolerConfig>,
+    latest: HashMap<Server<'a>, Duration>,
+}
+
+/// A server by its address, or by the database's name where the address is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Server<'a> {
+    At(&'a ServerAddress),
+    Named(&'a str),
+}
+
+impl<'a> Answers<'a> {
+    fn new(evidence: Evidence<'a>) -> Self {
+        let mut answers = Self { config: evidence.config, latest: HashMap::new() };
+        for pool in &evidence.overview.pools {
+            if let Some(since) = pool.since_last_answer {
+                let latest = answers.latest.entry(server_of(answers.config, pool)).or_insert(since);
+                *latest = since.min(*latest);
+            }
+        }
+        answers
+    }
+
+    /// How long someone has waited in this pool without any answer to anyone. A server that nobody used for an hour is
+    /// not silent for it.
+    fn silence(&self, pool: &PoolRow) -> Duration {
+        let latest = self.latest.get(&server_of(self.config, pool));
+        latest.map_or(pool.maxwait, |since| pool.maxwait.min(*since))
+    }
+}
+
+fn server_of<'a>(config: Option<&'a PoolerConfig>, pool: &'a PoolRow) -> Server<'a> {
+    let database =
+        config.and_then(|config| config.databases.get(&*pool.database).or(config.fallback_database.as_ref()));
+    database.map_or(Server::Named(&pool.database), |database| Server::At(&database.address))
+}
+
 /// Servers that have logged in and are not being closed.
 const fn connected(pool: &PoolRow) -> usize {
     busy(pool) + pool.sv_idle
@@ -150,11 +202,6 @@ const fn connected(pool: &PoolRow) -> usize {
 /// Of those, the ones that are not idle.
 const fn busy(pool: &PoolRow) -> usize {
     pool.sv_active + pool.sv_active_cancel + pool.sv_being_canceled + pool.sv_used + pool.sv_tested
-}
-
-/// How long someone has waited without any answer to anyone. A pool that nobody used for an hour is not silent for it.
-fn silence(pool: &PoolRow) -> Duration {
-    pool.since_last_answer.map_or(pool.maxwait, |since| since.min(pool.maxwait))
 }
 
 /// How long a pool with such queries may be silent.

@@ -5,9 +5,14 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// The verdict on one pool, and its cause.
 fn verdict(pool: PoolRow, holders: &[HolderRow], earlier: Option<PoolRow>) -> (State, Option<&'static str>) {
-    let earlier = earlier.map(|pool| overview(vec![pool]));
-    let (state, findings) = judge(&overview(vec![pool]), holders, earlier.as_ref());
+    let (overview, earlier) = (overview(vec![pool]), earlier.map(|pool| overview(vec![pool])));
+    let evidence = Evidence { holders, earlier: earlier.as_ref(), ..alone(&overview) };
+    let (state, findings) = judge(evidence);
     (state, findings.first().map(|finding| finding.cause))
+}
+
+fn alone(overview: &Overview) -> Evidence<'_> {
+    Evidence { overview, holders: &[], earlier: None, config: None }
 }
 
 fn failing(since: Duration) -> PoolRow {
@@ -32,7 +37,7 @@ fn working(waiting: usize) -> PoolRow {
 fn pools_that_work_or_that_nobody_uses_are_fine() {
     assert_eq!(verdict(working(0), &[], None), (State::Fine, None));
     assert_eq!(verdict(pool_row("app", "web"), &[], None), (State::Fine, None));
-    assert_eq!(judge(&overview(Vec::new()), &[], None).0, State::Fine);
+    assert_eq!(judge(alone(&overview(Vec::new()))).0, State::Fine);
 }
 
 #[test]
@@ -143,12 +148,39 @@ fn logins_that_hang_are_a_database_gone() {
 }
 
 #[test]
+fn a_pool_that_gets_no_share_of_a_limit_is_saturated_however_long_it_waits() {
+    let mut pool = pool_row("app", "web");
+    pool.cl_waiting = 1;
+    pool.maxwait = 60 * SECOND;
+    assert_eq!(verdict(pool, &[], None), (State::Saturated, Some(OPENING)));
+}
+
+#[test]
+fn a_server_that_answers_another_pool_is_not_gone() {
+    let text = "[databases]\napp = host=db1\nreport = host=db1\nelsewhere = host=db2\n\
+                [pgbouncer]\nlisten_addr = 127.0.0.1\npool_mode = transaction\nauth_type = any\n";
+    let config = settings::pooler::parse_ini(text).unwrap().config;
+    let mut silent = working(1);
+    silent.since_last_answer = Some(60 * SECOND);
+    let mut other = pool_row("report", "web");
+    other.since_last_answer = Some(SECOND);
+    let verdict_beside = |other: PoolRow| {
+        let overview = overview(vec![silent.clone(), other]);
+        judge(Evidence { config: Some(&config), ..alone(&overview) }).0
+    };
+    assert_eq!(verdict_beside(other.clone()), State::Saturated);
+    other.database = "elsewhere".into();
+    assert_eq!(verdict_beside(other), State::Gone, "another server's answer says nothing");
+}
+
+#[test]
 fn the_worst_pool_decides_and_stands_first() {
     let mut gone = failing(5 * SECOND);
     gone.database = "late".into();
     let mut longer = failing(9 * SECOND);
     longer.database = "longer".into();
-    let (state, findings) = judge(&overview(vec![working(1), gone, longer, working(0)]), &[], None);
+    let pools = vec![working(1), gone, longer, working(0)];
+    let (state, findings) = judge(alone(&overview(pools)));
     assert_eq!(state, State::Gone);
     let order: Vec<_> = findings.iter().map(|finding| &*finding.database).collect();
     assert_eq!(order, ["longer", "late", "app"]);
