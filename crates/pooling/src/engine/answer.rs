@@ -97,8 +97,9 @@ impl Engine {
                 }
             };
             let forwarded = match received {
+                // An answer that was made with another client's parameters is not this one's.
                 Received::Answer(Origin::Client) | Received::Ready(Origin::Client, _) => {
-                    client.is_some() && !outcome.released
+                    client.is_some() && !outcome.released && outcome.set_failed.is_none()
                 }
                 Received::Answer(Origin::Pooler) => {
                     if head.tag == b'E' {
@@ -123,7 +124,7 @@ impl Engine {
                             self.parameters.report(&mut client.parameters, name, value);
                         }
                     }
-                    client.is_some() && !own && !outcome.released
+                    client.is_some() && !own && !outcome.released && outcome.set_failed.is_none()
                 }
             };
             if let Received::Ready(Origin::Client, status) = received {
