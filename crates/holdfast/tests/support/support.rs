@@ -63,11 +63,21 @@ impl House {
         tune: impl FnOnce(PoolerSetup) -> PoolerSetup,
     ) -> Self {
         let postgres = PrivatePostgres::start(options).unwrap();
+        Self::build_on(program, postgres, with_relay, |setup, _| tune(setup))
+    }
+
+    /// On a database that runs already, which `tune` may look at.
+    pub(crate) fn build_on(
+        program: &Holdfast,
+        postgres: PrivatePostgres,
+        with_relay: bool,
+        tune: impl FnOnce(PoolerSetup, &PrivatePostgres) -> PoolerSetup,
+    ) -> Self {
         let relay = with_relay.then(|| Relay::start(postgres.tcp_address()).unwrap());
         let server = relay.as_ref().map_or_else(|| postgres.tcp_address(), Relay::address);
         let metrics = PortLease::take().unwrap();
         let setup = PoolerSetup::new(server).setting("metrics_listen", &metrics.address().to_string());
-        let pooler = program.start(&tune(setup)).unwrap();
+        let pooler = program.start(&tune(setup, &postgres)).unwrap();
         Self { pooler, relay, postgres, metrics }
     }
 
@@ -145,15 +155,33 @@ impl House {
         self.wait_pool(&format!("{count} clients wait"), |pool| number(pool, "cl_waiting") == count).await;
     }
 
+    /// Where metrics and health are served.
+    pub(crate) fn metrics_address(&self) -> SocketAddr {
+        self.metrics.address()
+    }
+
     /// A metric without its prefix `holdfast_pooler_`, summed over all its labels; 0 if it has no series.
     pub(crate) async fn metric(&self, name: &str) -> f64 {
+        self.metric_of(name, "").await
+    }
+
+    /// The same over the series that have this label, such as `cause="desync"`.
+    pub(crate) async fn metric_of(&self, name: &str, label: &str) -> f64 {
         let text = http_body(self.metrics.address(), "/metrics").await;
-        sum_of(&text, &format!("holdfast_pooler_{name}"))
+        sum_of(&text, &format!("holdfast_pooler_{name}"), label)
     }
 
     /// Process ids of the sessions at the database.
     pub(crate) fn backend_pids(&self) -> Vec<u32> {
         self.postgres.backend_pids().unwrap()
+    }
+
+    /// How many sessions were at the database at one moment, at least. One look at `pg_stat_activity` is no moment: it
+    /// may meet a session before its end and, further on, the one that came after it. Those in two looks were there
+    /// together between them.
+    pub(crate) fn sessions_at_once(&self) -> usize {
+        let (first, second) = (self.backend_pids(), self.backend_pids());
+        first.iter().filter(|pid| second.contains(pid)).count()
     }
 
     /// Memory of the pooler.
@@ -247,11 +275,11 @@ pub(crate) async fn http_body(address: SocketAddr, path: &str) -> String {
     answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default()
 }
 
-fn sum_of(metrics: &str, name: &str) -> f64 {
+fn sum_of(metrics: &str, name: &str, label: &str) -> f64 {
     let value = |line: &str| {
-        let rest = line.strip_prefix(name)?;
-        let (labels, value) = rest.rsplit_once(' ')?;
-        (labels.is_empty() || labels.starts_with('{')).then(|| value.parse::<f64>().ok())?
+        let (labels, value) = line.strip_prefix(name)?.rsplit_once(' ')?;
+        let is_it = (labels.is_empty() || labels.starts_with('{')) && labels.contains(label);
+        is_it.then(|| value.parse::<f64>().ok())?
     };
     metrics.lines().filter_map(value).sum()
 }

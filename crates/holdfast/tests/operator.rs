@@ -1,0 +1,33 @@
+//! What an operator and the people behind the applications meet: logins, the console, reloads, signals, health, limits,
+//! start-up parameters, and real drivers.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test that cannot go on has failed, and one that is skipped says so"
+)]
+
+#[path = "support/support.rs"]
+mod support;
+
+#[path = "operator/console.rs"]
+mod console;
+#[path = "operator/drivers.rs"]
+mod drivers;
+#[path = "operator/health.rs"]
+mod health;
+#[path = "operator/limits.rs"]
+mod limits;
+#[path = "operator/logins.rs"]
+mod logins;
+#[path = "operator/parameters.rs"]
+mod parameters;
+#[path = "operator/psql.rs"]
+mod psql;
+#[path = "operator/reload.rs"]
+mod reload;
+#[path = "operator/server_logins.rs"]
+mod server_logins;
+#[path = "operator/stopping.rs"]
+mod stopping;
