@@ -114,3 +114,6 @@ fn secret_of(secret: &ServerSecret) -> Result<Option<WireSecret>, Failure> {
         }
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -38,9 +38,11 @@ fn raise() -> usize {
     current.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
 }
 
-/// Servers come first, but never take more than half.
+/// Servers come first, but never take more than half; what is kept besides never takes more than a quarter.
 fn clients_of(descriptors: usize, servers: usize) -> usize {
-    descriptors.saturating_sub(servers.min(descriptors / 2)).saturating_sub(OTHER_DESCRIPTORS)
+    descriptors
+        .saturating_sub(servers.min(descriptors / 2))
+        .saturating_sub(OTHER_DESCRIPTORS.min(descriptors / 4))
 }
 
 /// The most server connections that the configuration can lead to.
@@ -66,7 +68,7 @@ mod tests {
     fn servers_and_a_reserve_come_before_clients() {
         assert_eq!(clients_of(1024, 20), 1024 - 20 - OTHER_DESCRIPTORS);
         assert_eq!(clients_of(1024, 100_000), 512 - OTHER_DESCRIPTORS);
-        assert_eq!(clients_of(10, 5), 0);
+        assert_eq!(clients_of(100, 1000), 25);
     }
 
     #[test]
