@@ -35,6 +35,10 @@ pub use shutdown::Shutdown;
 /// Most pools at once; beyond it, pools that nobody uses are forgotten first.
 pub const MAX_POOLS: usize = 65_536;
 
+/// Connections above the client limit that are kept for a moment, to be refused by a message, for cancel requests, and
+/// for the console. Drivers must have descriptors for them.
+pub const REFUSAL_ALLOWANCE: usize = 32;
+
 /// The pooler's state machine.
 #[derive(Debug)]
 pub struct Engine {
@@ -141,7 +145,7 @@ impl Engine {
 
     /// A client has connected. `None`: it is not wanted, close it.
     pub fn accept(&mut self, _transport: &mut impl Transport, address: ClientAddress) -> Option<ClientId> {
-        if self.shutdown.is_some() {
+        if self.shutdown.is_some() || self.clients.len() >= self.descriptor_limit.saturating_add(REFUSAL_ALLOWANCE) {
             return None;
         }
         let client = Client::new(address, self.no_parameters.clone(), self.now);

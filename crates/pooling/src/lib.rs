@@ -22,4 +22,4 @@ mod server;
 pub mod snapshot;
 mod texts;
 
-pub use engine::{Engine, MAX_POOLS, Shutdown};
+pub use engine::{Engine, MAX_POOLS, REFUSAL_ALLOWANCE, Shutdown};

@@ -44,6 +44,8 @@ pub(crate) struct Server {
     pub(crate) tainted: bool,
     /// To be closed when it is free.
     pub(crate) close_needed: Option<CloseCause>,
+    /// The server has said why it is about to close.
+    pub(crate) said_fatal: bool,
     /// The error that answered a query of our own.
     pub(crate) own_error: Option<ErrorFields>,
     pub(crate) armed_at: Moment,
@@ -107,6 +109,7 @@ impl Server {
             cancels: 0,
             tainted: false,
             close_needed: None,
+            said_fatal: false,
             own_error: None,
             armed_at: NEVER,
         }

@@ -96,6 +96,9 @@ impl Engine {
                     break;
                 }
             };
+            if head.tag == b'E' && says_fatal(body) {
+                server.said_fatal = true;
+            }
             let forwarded = match received {
                 // An answer that was made with another client's parameters is not this one's.
                 Received::Answer(Origin::Client) | Received::Ready(Origin::Client, _) => {
@@ -249,6 +252,11 @@ fn take_set_result(
             }
         }
     }
+}
+
+/// True for an error after which the server closes by itself. The severity that is not translated has the code `V`.
+fn says_fatal(body: &[u8]) -> bool {
+    body.split(|&byte| byte == 0).any(|field| matches!(field, b"VFATAL" | b"VPANIC"))
 }
 
 /// Name and value of a ParameterStatus; `None` if it is not text, and so none of those that are tracked.

@@ -15,6 +15,11 @@ impl Engine {
         id: ClientId,
         key: CancelKeyBytes,
     ) {
+        // It is not a login, nor a probe.
+        if let Some(requester) = self.clients.find_mut(id) {
+            requester.state = ClientState::Cancelling;
+            self.in_login -= 1;
+        }
         let Some(&target) = self.keys.get(&key) else {
             return self.client_gone(transport, id, "cancel request with an unknown key");
         };
@@ -40,12 +45,8 @@ impl Engine {
                     if let Some(pool) = self.servers.find(server).map(|server| server.pool) {
                         self.pool_mut(pool).counters.client_cancels += 1;
                     }
-                    if let Some(requester) = self.clients.find_mut(id) {
-                        requester.state = ClientState::Cancelling;
-                        self.in_login -= 1;
-                        self.cancellers.insert(server, id);
-                        return;
-                    }
+                    self.cancellers.insert(server, id);
+                    return;
                 }
             }
             _ => {}

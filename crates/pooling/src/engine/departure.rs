@@ -262,7 +262,8 @@ impl Engine {
         let Some(server) = self.servers.find(id) else { return };
         let pool_id = server.pool;
         let pid = server.process_id;
-        let inside_message = server.rest > 0 && server.rest_forwarded;
+        // What the server itself has said need not be said again; inside a message nothing can be said.
+        let speechless = server.said_fatal || (server.rest > 0 && server.rest_forwarded);
         let client = match server.state {
             ServerState::Active(client) => Some(client),
             _ => None,
@@ -277,7 +278,7 @@ impl Engine {
                 "server conn crashed?",
                 "The connection to the database ended while this session was using it.",
             );
-            let farewell = (!inside_message).then_some(&farewell[..]);
+            let farewell = (!speechless).then_some(&farewell[..]);
             self.drop_client(transport, client, farewell, "server conn crashed?");
         }
         self.fill_freed_place(transport, pool_id);

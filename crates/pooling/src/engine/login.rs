@@ -86,7 +86,8 @@ impl Engine {
                 if let Some(key) = key_bytes(&key) {
                     self.on_cancel_request(transport, id, key);
                 } else {
-                    self.client_gone(transport, id, "cancel request with a key of another length");
+                    // No key of ours has that length: it counts as one that nobody knows.
+                    self.on_cancel_request(transport, id, [0xff; 8]);
                 }
                 false
             }

@@ -28,8 +28,13 @@ enum Key {
 #[derive(Debug, Default)]
 pub(super) struct Timers {
     heap: BinaryHeap<Reverse<(Moment, Key)>>,
+    /// Entries at which those are thrown out that mean nothing any more, such as of clients that have left.
+    purge_at: usize,
     pub(super) stats_armed: bool,
 }
+
+/// No purge below so many entries.
+const LEAST_PURGE: usize = 1024;
 
 /// A limit that could not act yet is looked at again after this.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
@@ -90,7 +95,7 @@ impl Engine {
             && at < client.armed_at
         {
             client.armed_at = at;
-            self.timers.heap.push(Reverse((at, Key::Connection(id.into()))));
+            self.push_timer(at, Key::Connection(id.into()));
         }
     }
 
@@ -99,7 +104,7 @@ impl Engine {
             && at < server.armed_at
         {
             server.armed_at = at;
-            self.timers.heap.push(Reverse((at, Key::Connection(id.into()))));
+            self.push_timer(at, Key::Connection(id.into()));
         }
     }
 
@@ -107,7 +112,32 @@ impl Engine {
         let pool = &mut self.pools[id.0 as usize];
         if at < pool.armed_at {
             pool.armed_at = at;
-            self.timers.heap.push(Reverse((at, Key::Pool(id))));
+            self.push_timer(at, Key::Pool(id));
+        }
+    }
+
+    /// Entries of connections that are gone, or that look elsewhere now, are thrown out when they have doubled the heap:
+    /// it stays within a factor of what is alive, whatever the rate of logins.
+    fn push_timer(&mut self, at: Moment, key: Key) {
+        if self.timers.heap.len() >= self.timers.purge_at.max(LEAST_PURGE) {
+            let mut heap = std::mem::take(&mut self.timers.heap);
+            heap.retain(|Reverse((at, key))| self.is_armed(*at, *key));
+            self.timers.purge_at = heap.len() * 2;
+            self.timers.heap = heap;
+        }
+        self.timers.heap.push(Reverse((at, key)));
+    }
+
+    fn is_armed(&self, at: Moment, key: Key) -> bool {
+        match key {
+            Key::Connection(ConnectionId::Client(id)) => {
+                self.clients.find(id).is_some_and(|client| client.armed_at == at)
+            }
+            Key::Connection(ConnectionId::Server(id)) => {
+                self.servers.find(id).is_some_and(|server| server.armed_at == at)
+            }
+            Key::Pool(id) => self.pools.get(id.0 as usize).is_some_and(|pool| pool.armed_at == at),
+            Key::Shutdown | Key::Stats => true,
         }
     }
 

@@ -174,7 +174,7 @@ pub struct General {
     pub client_login_timeout: Duration,
     /// Longest server connect and login.
     pub server_connect_timeout: Duration,
-    /// How long a failing server is asked again before waiting clients hear of it, and the longest rest between two attempts.
+    /// How long a failing server is asked again before waiting clients hear of it.
     pub server_login_retry: Duration,
     /// Age after which an unused server connection is replaced.
     pub server_lifetime: Duration,

@@ -19,7 +19,7 @@ pub(super) const SETTINGS: &[Setting<General>] = &[
     Setting::new("cancel_wait_timeout", DURATION_FROM_1_MS, "10", field!(General, cancel_wait_timeout), "Longest life of a cancel request, and of cancelling and draining an abandoned query."),
     // Servers.
     Setting::new("server_connect_timeout", DURATION_FROM_1_MS, "15", field!(General, server_connect_timeout), "Longest connect and login to a server."),
-    Setting::new("server_login_retry", DURATION, "15", field!(General, server_login_retry), "How long a failing server is asked again before waiting clients hear of it, and the longest rest between two attempts."),
+    Setting::new("server_login_retry", DURATION, "15", field!(General, server_login_retry), "How long a failing server is asked again before waiting clients hear of it."),
     Setting::new("server_lifetime", DURATION, "3600", field!(General, server_lifetime), "Age after which an unused server connection is replaced; 0 = used once."),
     Setting::new("server_idle_timeout", DURATION, "600", field!(General, server_idle_timeout), "Idle time after which a server connection is closed; 0 = never."),
     Setting::new("server_check_delay", DURATION, "30", field!(General, server_check_delay), "Idle time after which a server connection is tested before use; 0 = before each use."),
