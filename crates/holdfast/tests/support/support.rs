@@ -171,9 +171,10 @@ impl House {
         sum_of(&text, &format!("holdfast_pooler_{name}"), label)
     }
 
-    /// Process ids of the sessions at the database.
+    /// Process ids of the sessions at the database, without those that ask for them (an earlier one may end late).
     pub(crate) fn backend_pids(&self) -> Vec<u32> {
-        self.postgres.backend_pids().unwrap()
+        let backends = self.postgres.backends().unwrap();
+        backends.iter().filter(|backend| backend.user != ADMIN_USER).map(|backend| backend.pid).collect()
     }
 
     /// How many sessions were at the database at one moment, at least. One look at `pg_stat_activity` is no moment: it
