@@ -53,7 +53,7 @@ impl Failure {
             cause: self.cause(),
             sqlstate: self.sqlstate(),
             client_text: self.client_text(),
-            log_text: format!("{place} database={} user={}: {self}", target.database, target.user),
+            log_text: format!("{place}: {self}"),
         }
     }
 

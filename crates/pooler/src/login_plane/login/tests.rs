@@ -40,7 +40,7 @@ fn open_with(acts: Vec<Act>, connect_query: Option<&str>, limit: Duration) -> Re
                     Act::Hang => break,
                 }
             }
-            std::future::pending().await
+            std::future::pending::<()>().await;
         });
         open(request(port, connect_query, limit), KEEPALIVE, &Resolver::default()).await
     })
