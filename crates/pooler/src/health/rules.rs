@@ -1,12 +1,13 @@
 //! What the rows of the pools say about the database behind them.
 //!
 //! A pool is `gone` only on evidence: someone waits and nothing comes back, or attempts to open a server fail. It is
+//! `refused` when the server itself says no for good: that is no outage of the database. It is
 //! `saturated` when clients wait while answers flow, or while clients themselves hold its servers.
 //!
 //! One case cannot be told from outside: all servers of a pool at work on queries far longer than any before, someone
 //! waiting, and no other pool on that server that has an answer. It counts as gone until the first of them answers.
 
-use overload::LatencyHistogram;
+use overload::{Cause, LatencyHistogram};
 use pooling::snapshot::{HolderRow, Overview, PoolRow};
 use settings::pooler::{PoolerConfig, ServerAddress};
 use std::cmp::Reverse;
@@ -46,6 +47,8 @@ pub const HELD: &str = "held_by_clients";
 pub enum State {
     /// Someone asks and nothing comes back.
     Gone,
+    /// The server is there and refuses this pool: a wrong password, a database that does not exist. Others may be fine.
+    Refused,
     /// Clients wait while answers flow.
     Saturated,
     /// Neither.
@@ -58,6 +61,7 @@ impl State {
     pub const fn label(self) -> &'static str {
         match self {
             Self::Gone => "database gone",
+            Self::Refused => "refused",
             Self::Saturated => "saturated",
             Self::Fine => "fine",
         }
@@ -126,7 +130,8 @@ fn judge_pool(pool: &PoolRow, held: usize, before: Option<&PoolRow>, silence: Du
         && let Some((cause, text, since)) = &pool.failure
         && (waits || *since <= RECENT_FAILURE || fails_still(pool, before))
     {
-        return finding(State::Gone, cause, text.clone(), *since);
+        let state = if is_definite(cause) { State::Refused } else { State::Gone };
+        return finding(state, cause, text.clone(), *since);
     }
     if !waits {
         return None;
@@ -202,6 +207,11 @@ const fn connected(pool: &PoolRow) -> usize {
 /// Of those, the ones that are not idle.
 const fn busy(pool: &PoolRow) -> usize {
     pool.sv_active + pool.sv_active_cancel + pool.sv_being_canceled + pool.sv_used + pool.sv_tested
+}
+
+/// True for the label of a cause that is the server's own, definite answer.
+fn is_definite(label: &str) -> bool {
+    Cause::ALL.iter().any(|cause| cause.is_permanent() && cause.label() == label)
 }
 
 /// How long a pool with such queries may be silent.

@@ -53,6 +53,13 @@ fn a_pool_without_servers_that_cannot_open_one_is_gone_while_someone_waits() {
 }
 
 #[test]
+fn a_wrong_password_of_one_pool_is_not_a_database_that_is_gone() {
+    let mut pool = failing(SECOND);
+    pool.failure = Some((Cause::WrongPassword.label(), "password authentication failed".to_owned(), SECOND));
+    assert_eq!(verdict(pool, &[], None), (State::Refused, Some(Cause::WrongPassword.label())));
+}
+
+#[test]
 fn a_failure_without_waiters_counts_while_it_is_recent_or_goes_on() {
     assert_eq!(verdict(failing(RECENT_FAILURE), &[], None), (State::Gone, Some("refused")));
     let old = failing(RECENT_FAILURE + SECOND);
