@@ -27,6 +27,8 @@ pub mod tag {
     pub const EMPTY_QUERY_RESPONSE: u8 = b'I';
     /// From the server: an error.
     pub const ERROR_RESPONSE: u8 = b'E';
+    /// From the client: runs a portal.
+    pub const EXECUTE: u8 = b'E';
     /// From the server: another minor version, or unknown protocol options.
     pub const NEGOTIATE_PROTOCOL_VERSION: u8 = b'v';
     /// From the server: a notice.

@@ -12,6 +12,14 @@ pub fn sync(out: &mut Vec<u8>) {
     framed(out, tag::SYNC, |_| ());
 }
 
+/// Execute of a portal, to its end.
+pub fn execute(out: &mut Vec<u8>, portal: &str) {
+    framed(out, tag::EXECUTE, |out| {
+        put_text(out, portal);
+        out.extend_from_slice(&[0; 4]);
+    });
+}
+
 /// Terminate: the session is over.
 pub fn terminate(out: &mut Vec<u8>) {
     framed(out, tag::TERMINATE, |_| ());

@@ -40,6 +40,7 @@ fn client_messages_are_those_of_another_library() {
         theirs(|out| other::query("select 1", out).unwrap())
     );
     assert_eq!(built(frontend::sync), theirs(other::sync));
+    assert_eq!(built(|out| frontend::execute(out, "p")), theirs(|out| other::execute("p", 0, out).unwrap()));
     assert_eq!(built(frontend::terminate), theirs(other::terminate));
     assert_eq!(
         built(|out| frontend::copy_fail(out, "gone")),

@@ -23,6 +23,9 @@ const MAX_CLEANING_RETRIES: u8 = 3;
 /// How long the end of a server that we have left is awaited; so long it counts against the pool's size.
 const CLOSING_LIMIT: Duration = Duration::from_secs(60);
 
+/// Executing it fails and so rolls back the batch of a client that left before its Sync; the server's log shows it.
+const NO_PORTAL: &str = "(the client left before the end of its batch)";
+
 impl Engine {
     /// The client has left by itself.
     pub(super) fn client_gone(&mut self, transport: &mut impl Transport, id: ClientId, reason: &str) {
@@ -120,6 +123,9 @@ impl Engine {
         let limit = self.config.general.cancel_wait_timeout;
         let mut deadline = Some(self.now + limit);
         let owes = server.replies.owes();
+        // In a batch without Sync the server may be at work already; with nothing owed or in COPY IN it is not.
+        let at_work = matches!(owes, Owes::Query | Owes::CopyOut)
+            || (owes == Owes::Batch && !server.replies.is_empty());
         let mut farewell = Vec::new();
         match owes {
             Owes::Replication => return self.close_server(transport, id, CloseCause::ClientLeftPolicy),
@@ -134,7 +140,10 @@ impl Engine {
                 }
             }
             Owes::Batch => {
+                // Sync alone would commit the half of the batch that has come, which the client never asked for.
+                frontend::execute(&mut farewell, NO_PORTAL);
                 frontend::sync(&mut farewell);
+                let _ = server.replies.sent(b'E', Origin::Pooler);
                 let _ = server.replies.sent(b'S', Origin::Pooler);
             }
             Owes::CopyOut | Owes::Query => {}
@@ -142,9 +151,6 @@ impl Engine {
         if !farewell.is_empty() {
             transport.send(id.into(), &[&farewell]);
         }
-        // In a batch without Sync the server may be at work already; with nothing owed or in COPY IN it is not.
-        let at_work =
-            matches!(owes, Owes::Query | Owes::CopyOut) || (owes == Owes::Batch && server.replies.len() > 1);
         if at_work {
             match policy {
                 ClientDisconnect::Close => {

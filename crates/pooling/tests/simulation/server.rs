@@ -98,12 +98,22 @@ impl Backend {
                     self.fail("57014");
                     if extended { self.skipping = true } else { self.ready() }
                 }
+                // Any other message is an error; it ends the copy. What the pooler sends so is the end of a batch.
+                b'E' if names_portal(&message) => {
+                    self.copying = None;
+                    self.fail("08P01");
+                    if extended { self.skipping = true } else { self.ready() }
+                }
                 b'X' => self.ended = true,
                 other => panic!("'{}' during COPY", other as char),
             }
             return;
         }
         match message[0] {
+            b'E' if names_portal(&message) => {
+                self.fail("34000");
+                self.skipping = true;
+            }
             b'Q' | b'E' => self.running = Some(message),
             b'P' => self.message(b'1', b""),
             b'B' => {
@@ -213,4 +223,9 @@ impl Backend {
         self.output.extend(u32::try_from(body.len() + 4).expect("short").to_be_bytes());
         self.output.extend(body);
     }
+}
+
+/// Clients of the simulation use the unnamed portal alone: any name stands for a portal that does not exist.
+fn names_portal(execute: &[u8]) -> bool {
+    execute[5] != 0
 }
