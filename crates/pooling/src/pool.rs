@@ -136,6 +136,11 @@ impl Pool {
         for_waiters.max(for_minimum)
     }
 
+    /// Someone waits whom a further server would help, and its own size allows one.
+    pub(crate) fn is_needy(&self) -> bool {
+        self.wanted() > 0 && self.has_waiters() && self.total() < self.settings.pool_size
+    }
+
     /// Takes a server out of the idle ones.
     pub(crate) fn forget_idle(&mut self, server: ServerId) {
         if let Some(at) = self.idle.iter().rposition(|&idle| idle == server) {

@@ -105,27 +105,38 @@ impl Engine {
         if pool.caps == [None, None] {
             return;
         }
-        let needs = pool.wanted() > 0 && pool.has_waiters() && pool.total() < pool.settings.pool_size;
+        let needs = pool.is_needy();
         for cap in pool.caps.into_iter().flatten() {
             self.caps[cap].rotation.set_need(id.0, needs);
         }
     }
 
     /// True if a free server of this pool should go so that another pool under the same exhausted cap gets its share.
+    ///
+    /// Every needy pool is looked at, not only the one whose turn it is: that one may have its share already. The look
+    /// ends at the first that is worse off, so at most as many are passed as the cap has places.
     pub(super) fn should_yield(&self, id: PoolId) -> bool {
         let pool = self.pool(id);
+        let mine = pool.live() + pool.logins;
+        let patient = pool.line.is_empty() || self.now.since(pool.turn_at) >= EXTRA_PLACE_TURN;
+        // How many more than the other a pool may keep.
+        let lead = usize::from(!patient);
+        if mine <= lead {
+            return false;
+        }
         pool.caps.iter().flatten().any(|&cap| {
             let cap = &self.caps[cap];
             if cap.room() > 0 {
                 return false;
             }
-            let Some(other) = cap.rotation.next().filter(|&other| other != id.0) else { return false };
-            let other = self.pool(PoolId(other));
-            let mine = pool.total();
-            let theirs = other.total();
-            mine > theirs + 1
-                || (mine > theirs
-                    && (pool.line.is_empty() || self.now.since(pool.turn_at) >= EXTRA_PLACE_TURN))
+            let mut needy =
+                cap.rotation.needy().filter(|&other| other != id.0).map(|other| self.pool(PoolId(other)));
+            let Some(other) = needy.find(|other| other.is_needy() && mine > other.total() + lead) else {
+                return false;
+            };
+            // Places that others are giving up already are on their way to those who need them.
+            let coming: usize = cap.members.iter().map(|&member| self.pool(member).closing).sum();
+            mine > other.total() + coming + lead
         })
     }
 
@@ -149,10 +160,12 @@ impl Engine {
         }
     }
 
-    /// A place has become free in this pool: whoever's turn it is under its caps may open a server.
+    /// A place has become free in this pool: the needy pool with the fewest servers under its caps may open one; of
+    /// several, the one whose turn is longest ago.
     pub(super) fn fill_freed_place(&mut self, transport: &mut impl Transport, id: PoolId) {
         for cap in self.pool(id).caps.into_iter().flatten() {
-            let needy: Vec<u32> = self.caps[cap].rotation.needy().take(super::MAX_POOLS).collect();
+            let mut needy: Vec<u32> = self.caps[cap].rotation.needy().take(super::MAX_POOLS).collect();
+            needy.sort_by_key(|&other| self.pool(PoolId(other)).total());
             for other in needy {
                 if self.caps[cap].room() == 0 {
                     break;
