@@ -142,6 +142,43 @@ async fn freed_server_goes_to_the_one_waiter_that_is_alive() {
     assert_eq!(house.metric("server_closes_total").await, 0.0);
 }
 
+/// A waiter that has sent more than is read ahead: its reset shows at once, its orderly end only behind what it sent.
+/// Serving such a dead one costs a query that nobody reads, but neither the server connection nor anybody's turn.
+#[tokio::test(flavor = "multi_thread")]
+async fn waiters_with_long_requests_that_leave_cost_no_server() {
+    let house = House::start(|setup| setup.setting("default_pool_size", "1"));
+    let mut holder = house.client().await;
+    let pid = holder.server_pid().await.unwrap();
+    value(&mut holder, "begin; select 1").await;
+    let long = frame::query(&format!("select length('{}'), pg_sleep(600)", "x".repeat(300_000)));
+    let mut waiters = Vec::new();
+    for _ in 0..4 {
+        let mut waiter = house.client().await;
+        let (sent, request) = (waiters.len() + 1, long.clone());
+        waiters.push(tokio::spawn(async move {
+            // It fits the kernel's buffers together with the pooler's, or it is still being sent.
+            let _ = timeout(Duration::from_secs(2), waiter.send(&request)).await;
+            waiter
+        }));
+        house.wait_waiting(sent).await;
+    }
+    let mut live = house.client().await;
+    live.send(&frame::query("select 'served'")).await.unwrap();
+    house.wait_waiting(5).await;
+    for (number, waiter) in waiters.into_iter().enumerate() {
+        let waiter = within(PATIENCE, "it is sent", waiter).await.unwrap();
+        match number % 2 {
+            0 => waiter.abort().unwrap(),
+            _ => waiter.terminate().await.unwrap(),
+        }
+    }
+    house.wait_waiting(3).await;
+    value(&mut holder, "commit").await;
+    let served = within(Duration::from_secs(2), "the live one", live.read_reply()).await.unwrap();
+    assert_eq!(served.value(), Some("served"));
+    assert_eq!(holder.server_pid().await.unwrap(), pid, "the server connection was replaced");
+}
+
 /// What a load of clients has seen.
 #[derive(Debug)]
 struct Counts {

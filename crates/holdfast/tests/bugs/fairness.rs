@@ -57,6 +57,40 @@ async fn users_under_one_cap_get_fair_shares() {
     assert!(*least as f64 >= 0.8 * *best as f64, "answers of users a, b and c: {done:?}");
 }
 
+/// More users than places: they take turns, nobody is left out.
+/// pgbouncer #131
+#[tokio::test(flavor = "multi_thread")]
+async fn more_users_than_places_take_turns() {
+    const USERS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
+    let house = House::start(|setup| {
+        let setup = setup.setting("default_pool_size", "10").setting("max_db_connections", "2");
+        USERS.into_iter().fold(setup, |setup, user| setup.user(user, ""))
+    });
+    let mut tasks = JoinSet::new();
+    for user in USERS {
+        house.postgres.admin(&format!("create role {user} login")).unwrap();
+        let options = house.pooler.connect_options(user, DATABASE);
+        tasks.spawn(async move {
+            // Two busy clients each: no user's line is ever empty while it has the place.
+            let mut clients = [connect(&options).await, connect(&options).await];
+            let mut longest = Duration::ZERO;
+            let end = Instant::now() + Duration::from_secs(12);
+            while Instant::now() < end {
+                let began = Instant::now();
+                let [first, second] = &mut clients;
+                tokio::join!(value(first, "select pg_sleep(0.01)"), value(second, "select pg_sleep(0.01)"));
+                longest = longest.max(began.elapsed());
+            }
+            longest
+        });
+    }
+    // Six users, two places, and a turn lasts about a second: three seconds, and room.
+    while let Some(longest) = tasks.join_next().await {
+        let longest = longest.unwrap();
+        assert!(longest < Duration::from_secs(8), "one of the users waited {longest:?}");
+    }
+}
+
 /// Waiters had no queue: they asked again and again, newcomers won, and the CPU burned.
 /// pgagroal #1006
 #[tokio::test(flavor = "multi_thread")]
