@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use crate::accept::{ClientLogin, LoginSecret, Method, Step};
 use crate::connect::{ServerLogin, ServerSecret, ServerStep, StartupRequest};
+use crate::frame::head;
 use crate::md5::Md5Secret;
 use crate::message::{ErrorFields, parse};
+use crate::replies::{MAX_OWED, Origin, Received, ReplyQueue};
 use crate::scram::{MECHANISM, MockSecret, ScramKeys, Verifier};
 use crate::secret::Password;
 use crate::startup::{
@@ -33,6 +35,27 @@ pub fn startup_packet(data: &[u8]) {
             }
         }
         Err(error) => assert!(!error.response().is_empty()),
+    }
+}
+
+/// A session's traffic: pairs of bytes are a side and a tag. Whatever either side sends, the queue of replies keeps its
+/// bound, and only ReadyForQuery brings the server to rest.
+pub fn traffic(data: &[u8]) {
+    let _ = head(data, u32::MAX);
+    let mut queue = ReplyQueue::new();
+    for step in data.chunks_exact(2) {
+        let &[side, tag] = step else { continue };
+        if side & 1 == 0 {
+            let origin = if side & 2 == 0 { Origin::Client } else { Origin::Pooler };
+            let _ = queue.sent(tag, origin);
+        } else {
+            let rested = queue.is_settled();
+            let status = [None, Some(b'I'), Some(b'T'), Some(b'E')][usize::from(side >> 1 & 3)];
+            let received = queue.received(tag, status);
+            assert!(rested || !queue.is_settled() || matches!(received, Ok(Received::Ready(..))));
+        }
+        assert!(queue.len() <= MAX_OWED);
+        let _ = queue.owes();
     }
 }
 
