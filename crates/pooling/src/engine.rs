@@ -27,7 +27,7 @@ use overload::Moment;
 use overload::pacing::LoginPacer;
 use pgwire::scram::{DEFAULT_ITERATIONS, MockSecret, Verifier};
 use settings::pooler::{PoolerConfig, ServerAddress};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 pub use shutdown::Shutdown;
@@ -61,6 +61,8 @@ pub struct Engine {
     parameters: Parameters,
     no_parameters: Arc<Tracked>,
     in_login: usize,
+    /// Those who are in login and some who were, the oldest first.
+    logins: VecDeque<ClientId>,
     totals: Totals,
     shutdown: Option<Shutdown>,
     /// The user id of this process: the same one over the Unix socket may use the console.
@@ -113,6 +115,7 @@ impl Engine {
             parameters,
             no_parameters: Arc::default(),
             in_login: 0,
+            logins: VecDeque::new(),
             totals: Totals::default(),
             shutdown: None,
             own_uid: None,
@@ -144,13 +147,18 @@ impl Engine {
     }
 
     /// A client has connected. `None`: it is not wanted, close it.
-    pub fn accept(&mut self, _transport: &mut impl Transport, address: ClientAddress) -> Option<ClientId> {
-        if self.shutdown.is_some() || self.clients.len() >= self.descriptor_limit.saturating_add(REFUSAL_ALLOWANCE) {
+    pub fn accept(&mut self, transport: &mut impl Transport, address: ClientAddress) -> Option<ClientId> {
+        if self.shutdown.is_some() {
+            return None;
+        }
+        let most = self.descriptor_limit.saturating_add(REFUSAL_ALLOWANCE);
+        if self.clients.len() >= most && !self.dismiss_oldest_login(transport) {
             return None;
         }
         let client = Client::new(address, self.no_parameters.clone(), self.now);
         let id = self.clients.insert(client)?;
         self.in_login += 1;
+        self.note_login(id);
         self.arm_client(id, self.now + self.config.general.client_login_timeout);
         Some(id)
     }

@@ -83,6 +83,31 @@ async fn a_descriptor_table_filled_by_silent_connections_costs_no_cpu_and_no_log
     ledger.assert_balanced(&house).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn silent_connections_shut_the_door_neither_to_clients_nor_to_the_console_nor_fill_the_descriptor_table()
+ {
+    let folder = tempfile::tempdir().unwrap();
+    let program = holdfast_with_descriptors(512, folder.path());
+    let house = House::build(&program, drill::postgres::PostgresOptions::default(), false, |setup| {
+        setup.setting("default_pool_size", "5").setting("listen_backlog", "1000")
+    });
+    let ledger = Ledger::open(&house).await;
+    let address = Address::Tcp(house.pooler.address());
+    let mut silent = Vec::new();
+    for _ in 0..800 {
+        silent.push(Connection::open(&address, None).await.unwrap());
+    }
+    let mut client = house.client().await;
+    assert_eq!(value(&mut client, "select 1").await, "1");
+    assert_eq!(house.pool().await["cl_active"], "1");
+    // Those who were there first had the longest time to say something.
+    let told = within(PATIENCE, "the farewell", silent[0].wait_closed()).await.unwrap().unwrap();
+    assert_eq!(told.code, "53300", "{told}");
+    assert!(!house.pooler.log().contains("cannot accept connections"), "{}", house.pooler.log());
+    drop((client, silent));
+    ledger.assert_balanced(&house).await;
+}
+
 async fn eventually_lets_in(house: &House) {
     let began = Instant::now();
     loop {

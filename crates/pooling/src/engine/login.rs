@@ -4,8 +4,8 @@
 
 use super::Engine;
 use super::pools::find_database;
-use crate::client::{CancelKeyBytes, ClientState, Login};
-use crate::connection::{ClientId, PoolId};
+use crate::client::{CancelKeyBytes, Client, ClientState, Login};
+use crate::connection::{ClientId, PoolId, Slab};
 use crate::parameters::{MAX_VALUE_BYTES, Tracked};
 use crate::seam::{ClientAddress, ConsoleLogin, DeriveVerifier, DerivedVerifier, Transport};
 use crate::texts;
@@ -26,7 +26,34 @@ const CONSOLE_DATABASE: &str = "pgbouncer";
 /// Requests for encryption that one connection may make: one of each kind.
 const MAX_ENCRYPTION_REQUESTS: u8 = 2;
 
+/// Ended logins that the list of logins may hold beside as many as are under way.
+const ENDED_LOGINS_KEPT: usize = 64;
+
 impl Engine {
+    /// A connection is in login from now on.
+    pub(super) fn note_login(&mut self, id: ClientId) {
+        if self.logins.len() >= 2 * self.in_login + ENDED_LOGINS_KEPT {
+            let clients = &self.clients;
+            self.logins.retain(|&login| is_in_login(clients, login));
+        }
+        self.logins.push_back(id);
+    }
+
+    /// Descriptors are out. Connections that say nothing must not shut the door to others, least of all to the
+    /// operator: whoever has been in login for longest goes. False if nobody is in login.
+    pub(super) fn dismiss_oldest_login(&mut self, transport: &mut impl Transport) -> bool {
+        while let Some(id) = self.logins.pop_front() {
+            if is_in_login(&self.clients, id) {
+                self.totals.clients_refused += 1;
+                let text = "too many connections in login";
+                let farewell = texts::fatal(texts::TOO_MANY_CONNECTIONS, text);
+                self.dismiss_client(transport, id, &farewell, text);
+                return true;
+            }
+        }
+        false
+    }
+
     pub(super) fn on_login_bytes(&mut self, transport: &mut impl Transport, id: ClientId, chunk: &[u8]) {
         let Some(client) = self.clients.find_mut(id) else { return };
         client.held.extend_from_slice(chunk);
@@ -439,6 +466,10 @@ impl Engine {
         self.send_to_client(transport, id, &message, None);
         self.arm_client_idle(id);
     }
+}
+
+fn is_in_login(clients: &Slab<ClientId, Client>, id: ClientId) -> bool {
+    clients.find(id).is_some_and(|client| matches!(client.state, ClientState::Login(_)))
 }
 
 /// A stored secret, as the login wants it.
