@@ -36,6 +36,8 @@ pub(crate) struct Client {
     pub(crate) armed_at: Moment,
     /// Not read because too many replies are owed.
     pub(crate) throttled: bool,
+    /// Not read because its server does not take what it has sent.
+    pub(crate) server_full: bool,
 }
 
 /// Where a client stands. Each state owns what is valid only there.
@@ -94,6 +96,7 @@ impl Client {
             partial_since: None,
             armed_at: NEVER,
             throttled: false,
+            server_full: false,
         }
     }
 

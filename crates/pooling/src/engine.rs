@@ -206,19 +206,25 @@ impl Engine {
             ConnectionId::Client(id) => {
                 let Some(client) = self.clients.find_mut(id) else { return };
                 client.blocked_since = None;
-                let throttled = client.throttled;
-                match client.state {
-                    ClientState::Active { server, .. } => transport.set_reading(server.into(), true),
-                    _ if throttled => {}
-                    _ => transport.set_reading(id.into(), true),
+                if let ClientState::Active { server, .. } = client.state {
+                    transport.set_reading(server.into(), true);
+                }
+                if !client.throttled && !client.server_full {
+                    transport.set_reading(id.into(), true);
                 }
             }
             ConnectionId::Server(id) => {
                 let Some(server) = self.servers.find(id) else { return };
-                if let ServerState::Active(client) = server.state
-                    && self.clients.find(client).is_some_and(|client| !client.throttled)
-                {
-                    transport.set_reading(client.into(), true);
+                let ServerState::Active(client_id) = server.state else { return };
+                let now = self.now;
+                let Some(client) = self.clients.find_mut(client_id) else { return };
+                client.server_full = false;
+                if !client.throttled {
+                    transport.set_reading(client_id.into(), true);
+                }
+                if client.partial_since.is_some() {
+                    client.partial_since = Some(now);
+                    self.arm_partial(client_id);
                 }
             }
         }

@@ -152,6 +152,11 @@ impl Engine {
         if at < bytes.len() && outcome.desync.is_none() {
             server.held = bytes[at..].to_vec();
         }
+        // What was left of a message of its own kept a client from going idle.
+        outcome.released |= client.is_some()
+            && server.rest == 0
+            && server.replies.is_settled()
+            && !in_long_message(&self.clients, client);
         if let Some(client) = client {
             if let Some(start) = run {
                 sent += at - start;
@@ -219,8 +224,14 @@ impl Engine {
             client.state = ClientState::Idle;
             client.partial_since = None;
             client.request_at = now;
-            if client.throttled {
-                client.throttled = false;
+            let was_paused = client.throttled || client.server_full;
+            client.throttled = false;
+            client.server_full = false;
+            if client.blocked_since.is_some() {
+                // It is read when it has taken its answer; its server may have been paused for that.
+                transport.set_reading(id.into(), true);
+            } else if was_paused {
+                // Data of a COPY that has failed may still be on its way to the server.
                 transport.set_reading(client_id.into(), true);
             }
         }

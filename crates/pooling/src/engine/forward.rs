@@ -114,6 +114,7 @@ impl Engine {
             None => transport.send(server_id.into(), &[ready]),
         };
         if flow == Flow::Blocked {
+            client.server_full = true;
             transport.set_reading(id.into(), false);
         }
         match stop {
@@ -123,7 +124,10 @@ impl Engine {
                 }
                 // A COPY that has failed is over before the client's last CopyData is.
                 if streaming == 0
-                    && self.servers.find(server_id).is_some_and(|server| server.replies.is_settled())
+                    && self
+                        .servers
+                        .find(server_id)
+                        .is_some_and(|server| server.replies.is_settled() && server.rest == 0)
                 {
                     self.release_from_client(transport, server_id, id);
                 } else {
@@ -147,7 +151,9 @@ impl Engine {
             return;
         }
         client.throttled = false;
-        transport.set_reading(id.into(), true);
+        if !client.server_full {
+            transport.set_reading(id.into(), true);
+        }
         self.forward_request(transport, id, server, &[], None);
     }
 }

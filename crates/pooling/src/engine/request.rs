@@ -144,8 +144,8 @@ impl Engine {
         let discard = if simple { u32::try_from(total).unwrap_or(u32::MAX) } else { 0 };
         let until = if simple { Until::Answer } else { Until::Sync };
         client.state = ClientState::Skipping { discard, until };
-        self.send_to_client(transport, id, error, None);
         transport.set_reading(id.into(), true);
+        self.send_to_client(transport, id, error, None);
         self.skip(transport, id, &held);
     }
 

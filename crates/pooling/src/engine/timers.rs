@@ -259,7 +259,8 @@ impl Engine {
                     let limit = general.client_write_timeout;
                     limits.push((since, limit, texts::ADMIN_SHUTDOWN, "client_write_timeout", true));
                 }
-                if let Some(since) = client.partial_since {
+                // One that is not read cannot send the rest.
+                if let Some(since) = client.partial_since.filter(|_| !client.throttled && !client.server_full) {
                     let limit = general.client_message_timeout;
                     limits.push((since, limit, texts::ADMIN_SHUTDOWN, "client_message_timeout", true));
                 }

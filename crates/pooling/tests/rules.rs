@@ -1,0 +1,15 @@
+//! Single rules of the engine that random schedules reach seldom or never.
+
+#![allow(unreachable_pub, dead_code, reason = "the modules of one test program")]
+#![allow(clippy::expect_used, clippy::panic, reason = "a panic is how a test fails")]
+
+#[path = "rules/back_pressure.rs"]
+mod back_pressure;
+#[path = "rules/bench.rs"]
+mod bench;
+--
+#[path = "simulation/random.rs"]
+mod random;
+--
+#[path = "simulation/wire.rs"]
+mod wire;
