@@ -69,6 +69,8 @@ pub struct Engine {
     own_uid: Option<u32>,
     /// Makes the challenge for users that are not known.
     mock: MockSecret,
+    /// Waiters are being refused: what they ask next is not looked at within that.
+    refusing: bool,
     /// Whose cancel request is on its way to a server.
     cancellers: HashMap<ServerId, ClientId>,
 }
@@ -120,6 +122,7 @@ impl Engine {
             shutdown: None,
             own_uid: None,
             mock: MockSecret::new([0; 32], DEFAULT_ITERATIONS),
+            refusing: false,
             cancellers: HashMap::new(),
         }
     }

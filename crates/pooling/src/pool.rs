@@ -38,6 +38,8 @@ pub(crate) struct Pool {
     pub(crate) welcomes: Line<ClientId>,
     pub(crate) active: usize,
     pub(crate) cleaning: usize,
+    /// Those of them that are expected back within a round trip.
+    pub(crate) tests: usize,
     pub(crate) closing: usize,
     pub(crate) logins: usize,
     /// Clients logged in to this pool.
@@ -97,6 +99,7 @@ impl Pool {
             welcomes: Line::new(usize::MAX),
             active: 0,
             cleaning: 0,
+            tests: 0,
             closing: 0,
             logins: 0,
             clients: 0,
@@ -127,11 +130,11 @@ impl Pool {
         !self.line.is_empty() || !self.welcomes.is_empty()
     }
 
-    /// Logins that are wanted now, before any limit: one for each waiter that no login under way will serve, and what
+    /// Logins that are wanted now, before any limit: one for each waiter that no login or test under way will serve, and what
     /// is missing of the minimum. Clients that wait for the greeting are about to ask for more than that.
     pub(crate) fn wanted(&self) -> usize {
         let waiting = self.line.len() + self.welcomes.len();
-        let for_waiters = waiting.saturating_sub(self.logins);
+        let for_waiters = waiting.saturating_sub(self.logins + self.tests);
         let for_minimum = self.settings.min_pool_size.saturating_sub(self.live() + self.logins);
         for_waiters.max(for_minimum)
     }

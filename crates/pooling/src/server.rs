@@ -74,6 +74,8 @@ pub(crate) struct Cleaning {
     pub(crate) deadline: Option<Moment>,
     /// The session may hold something of the client that left: reset it.
     pub(crate) thorough: bool,
+    /// It only rested for long, and is expected back within a round trip: no login is started in its place.
+    pub(crate) is_test: bool,
     /// Round trips that were hit by a cancel request.
     pub(crate) retries: u8,
 }

@@ -7,9 +7,11 @@
 mod back_pressure;
 #[path = "rules/bench.rs"]
 mod bench;
---
+#[path = "rules/lines.rs"]
+mod lines;
 #[path = "simulation/random.rs"]
 mod random;
---
+#[path = "rules/reloads.rs"]
+mod reloads;
 #[path = "simulation/wire.rs"]
 mod wire;

@@ -174,5 +174,19 @@ impl Engine {
             }
         }
         self.refill(transport, id);
+        // Only now, since it leaves its caps with that.
+        self.free_if_removed(id);
+    }
+
+    /// The same without a driver at hand: they are looked at in this turn still.
+    pub(super) fn fill_freed_place_soon(&mut self, id: PoolId) {
+        for cap in self.pool(id).caps.into_iter().flatten() {
+            let needy: Vec<u32> = self.caps[cap].rotation.needy().take(super::MAX_POOLS).collect();
+            for other in needy {
+                self.arm_pool_at(PoolId(other), self.now);
+            }
+        }
+        self.arm_pool_at(id, self.now);
+        self.free_if_removed(id);
     }
 }

@@ -255,6 +255,10 @@ impl Engine {
         transport.set_reading(id.into(), true);
         transport.shut_down_write(id.into());
         self.arm_server(id, self.now + CLOSING_LIMIT);
+        if self.pool(pool_id).has_waiters() {
+            // Whoever counted on this server may need another.
+            self.arm_pool_at(pool_id, self.now);
+        }
     }
 
     fn count_close(&mut self, pool_id: crate::connection::PoolId, process_id: i32, cause: CloseCause) {
@@ -287,6 +291,7 @@ impl Engine {
             let farewell = (!speechless).then_some(&farewell[..]);
             self.drop_client(transport, client, farewell, "server conn crashed?");
         }
+        self.serve_from_idle(transport, pool_id);
         self.fill_freed_place(transport, pool_id);
     }
 
@@ -298,7 +303,6 @@ impl Engine {
         self.pool_mut(server.pool).closing -= 1;
         self.leave_caps(server.pool);
         transport.close(id.into());
-        self.free_if_removed(server.pool);
     }
 
     /// The limits of a server that is being cleaned or closed have been reached, perhaps.

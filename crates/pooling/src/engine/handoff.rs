@@ -13,12 +13,16 @@ use pgwire::message::frontend;
 use pgwire::replies::Origin;
 use std::time::Duration;
 
+/// A test that takes longer is no longer counted on: a login is started beside it.
+const TEST_PATIENCE: Duration = Duration::from_millis(100);
+
 impl Engine {
     /// A whole request is in hand: the client gets a free server, or joins the line.
     pub(super) fn ask_for_server(&mut self, transport: &mut impl Transport, id: ClientId, bytes: &[u8]) {
         let Some(pool_id) = self.clients.find(id).and_then(|client| client.pool) else { return };
         // Whoever waits already comes first.
-        if self.pool(pool_id).line.is_empty()
+        let is_first = self.pool(pool_id).line.is_empty();
+        if is_first
             && let Some(server) = self.take_idle(transport, pool_id)
         {
             self.pool_mut(pool_id).counters.wait.record(Duration::ZERO);
@@ -41,6 +45,10 @@ impl Engine {
         if client.held.len() >= self.config.general.waiter_buffer {
             transport.set_reading(id.into(), false);
         }
+        // Servers at rest are there for those behind the first as well, who waits for the test of one.
+        if !is_first {
+            self.serve_from_idle(transport, pool_id);
+        }
         self.refill(transport, pool_id);
         self.refuse_if_hopeless(transport, pool_id);
         self.arm_pool(pool_id);
@@ -61,13 +69,8 @@ impl Engine {
             } else if self.is_too_old(server) {
                 self.close_server(transport, id, CloseCause::Lifetime);
             } else if server.served && now.since(server.used_at) >= check_delay {
-                // One test at a time: it brings this server to the head of the line within a round trip.
-                self.start_cleaning(
-                    transport,
-                    id,
-                    false,
-                    Some(now + self.config.general.server_connect_timeout),
-                );
+                // One test for each who waits: it brings this server to the head of the line within a round trip.
+                self.start_test(transport, id);
                 return None;
             } else {
                 return Some(id);
@@ -173,14 +176,20 @@ impl Engine {
         let pool = &mut self.pools[server.pool.0 as usize];
         match server.state {
             ServerState::Active(_) => pool.active -= 1,
-            ServerState::Cleaning(_) => pool.cleaning -= 1,
+            ServerState::Cleaning(ref cleaning) => {
+                pool.cleaning -= 1;
+                pool.tests -= usize::from(cleaning.is_test);
+            }
             ServerState::Closing => pool.closing -= 1,
             // The server in use is nearly always the one used last.
             ServerState::Idle => pool.forget_idle(id),
         }
         match next {
             ServerState::Active(_) => pool.active += 1,
-            ServerState::Cleaning(_) => pool.cleaning += 1,
+            ServerState::Cleaning(ref cleaning) => {
+                pool.cleaning += 1;
+                pool.tests += usize::from(cleaning.is_test);
+            }
             ServerState::Closing => pool.closing += 1,
             ServerState::Idle => pool.idle.push_back(id),
         }
@@ -195,12 +204,59 @@ impl Engine {
         thorough: bool,
         deadline: Option<Moment>,
     ) {
-        let cleaning = Cleaning { step: CleaningStep::Draining, drained: 0, deadline, thorough, retries: 0 };
+        let cleaning = Cleaning {
+            step: CleaningStep::Draining,
+            drained: 0,
+            deadline,
+            thorough,
+            is_test: false,
+            retries: 0,
+        };
         self.move_server(id, ServerState::Cleaning(cleaning));
         if let Some(deadline) = deadline {
             self.arm_server(id, deadline);
         }
         self.advance_cleaning(transport, id);
+    }
+
+    /// A round trip of our own, to see whether a server that has rested still answers.
+    fn start_test(&mut self, transport: &mut impl Transport, id: ServerId) {
+        let deadline = self.now + self.config.general.server_connect_timeout;
+        let cleaning = Cleaning {
+            step: CleaningStep::Draining,
+            drained: 0,
+            deadline: Some(deadline),
+            thorough: false,
+            is_test: true,
+            retries: 0,
+        };
+        self.move_server(id, ServerState::Cleaning(cleaning));
+        self.arm_server(id, deadline.min(self.now + TEST_PATIENCE));
+        self.advance_cleaning(transport, id);
+    }
+
+    /// A test takes too long to be counted on.
+    pub(super) fn give_up_test(&mut self, transport: &mut impl Transport, id: ServerId) {
+        let Some(server) = self.servers.find_mut(id) else { return };
+        let pool_id = server.pool;
+        if let ServerState::Cleaning(cleaning) = &mut server.state
+            && std::mem::take(&mut cleaning.is_test)
+        {
+            self.pool_mut(pool_id).tests -= 1;
+            self.serve_from_idle(transport, pool_id);
+            self.refill(transport, pool_id);
+        }
+    }
+
+    /// Servers at rest go to those who wait and whom no test will serve, or are tested for them.
+    pub(super) fn serve_from_idle(&mut self, transport: &mut impl Transport, pool_id: PoolId) {
+        while self.pool(pool_id).line.len() > self.pool(pool_id).tests
+            && !self.pool(pool_id).idle.is_empty()
+        {
+            if let Some(server) = self.take_idle(transport, pool_id) {
+                self.release_server(transport, server);
+            }
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::connection::{PoolId, ServerId};
-use crate::pool::Greeting;
+use crate::pool::{AddressIndex, Greeting};
 use crate::seam::{AttemptId, OpenFailure, OpenServer, OpenedServer, Target, Transport};
 use crate::server::Server;
 use crate::texts;
@@ -16,6 +16,8 @@ use tracing::{info, warn};
 #[derive(Debug)]
 pub(super) struct Attempt {
     pool: PoolId,
+    /// Where it goes, whatever a reload makes of its pool meanwhile.
+    address: AddressIndex,
     started_at: Moment,
     target: Arc<Target>,
 }
@@ -35,7 +37,7 @@ impl Engine {
         }
         let room = pool.settings.pool_size.saturating_sub(pool.total()).min(self.cap_room(id));
         if room == 0 {
-            if !self.pool(id).line.is_empty() && self.pool(id).total() < self.pool(id).settings.pool_size {
+            if self.pool(id).has_waiters() && self.pool(id).total() < self.pool(id).settings.pool_size {
                 self.make_room(transport, id);
             }
             self.update_need(id);
@@ -83,7 +85,8 @@ impl Engine {
         pool.logins += 1;
         pool.recovery.started(now);
         let target = pool.target.clone();
-        self.attempts.insert(attempt, Attempt { pool: id, started_at: now, target: target.clone() });
+        let address = pool.address;
+        self.attempts.insert(attempt, Attempt { pool: id, address, started_at: now, target: target.clone() });
         transport.open_server(OpenServer { attempt, pool: id, target, limit });
     }
 
@@ -91,21 +94,22 @@ impl Engine {
     /// identity and call [`Self::on_server_installed`].
     pub fn on_server_opened(&mut self, attempt: AttemptId, opened: &OpenedServer) -> Option<ServerId> {
         let now = self.now;
-        let Attempt { pool: id, started_at, target } = self.attempts.remove(&attempt)?;
-        let address = self.pool(id).address;
+        let Attempt { pool: id, address, started_at, target } = self.attempts.remove(&attempt)?;
         self.addresses[address].pacer.finished(now, started_at);
         let reported = opened.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let tracked = self.parameters.collect(reported);
         let pool = self.pool_mut(id);
         pool.logins -= 1;
+        if pool.removed || !Arc::ptr_eq(&pool.target, &target) {
+            self.leave_caps(id);
+            self.fill_freed_place_soon(id);
+            self.feed_hungry_soon(address);
+            return None;
+        }
         pool.recovery.succeeded(now, started_at);
         pool.failure = None;
         pool.counters.server_opens += 1;
         pool.counters.login.record(opened.login_time);
-        if !Arc::ptr_eq(&pool.target, &target) {
-            self.leave_caps(id);
-            return None;
-        }
         match &pool.greeting {
             Some(greeting) if greeting.parameters == opened.parameters => {}
             _ => {
@@ -129,9 +133,11 @@ impl Engine {
         }
         let Some(server) = self.servers.find(id) else { return };
         let pool = server.pool;
-        self.welcome_all(transport, pool);
+        let address = self.pool(pool).address;
+        // In this order: until it is free it counts nowhere, and whoever is let in may ask at once.
         self.release_server(transport, id);
-        self.feed_hungry(transport, pool);
+        self.welcome_all(transport, pool);
+        self.feed_hungry(transport, address);
     }
 
     /// An attempt has failed.
@@ -142,10 +148,11 @@ impl Engine {
         failure: OpenFailure,
     ) {
         let now = self.now;
-        let Some(Attempt { pool: id, started_at, target }) = self.attempts.remove(&attempt) else { return };
+        let Some(Attempt { pool: id, address, started_at, target }) = self.attempts.remove(&attempt) else {
+            return;
+        };
         let [a, b, c, d, e, f, g, h, ..] = transport.random();
         let jitter = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
-        let address = self.pool(id).address;
         self.addresses[address].pacer.failed(now, started_at, failure.cause, jitter);
         self.leave_caps(id);
         let pool = self.pool_mut(id);
@@ -163,12 +170,19 @@ impl Engine {
             self.refuse_if_failing(transport, id);
         }
         self.fill_freed_place(transport, id);
-        self.feed_hungry(transport, id);
+        self.feed_hungry(transport, address);
+    }
+
+    /// The same without a driver at hand: they are looked at in this turn still.
+    fn feed_hungry_soon(&mut self, address: AddressIndex) {
+        for pool in std::mem::take(&mut self.addresses[address].hungry) {
+            self.pool_mut(pool).hungry = false;
+            self.arm_pool_at(pool, self.now);
+        }
     }
 
     /// Pools that wait for the end of a login of the same address.
-    fn feed_hungry(&mut self, transport: &mut impl Transport, id: PoolId) {
-        let address = self.pool(id).address;
+    pub(super) fn feed_hungry(&mut self, transport: &mut impl Transport, address: AddressIndex) {
         for pool in std::mem::take(&mut self.addresses[address].hungry) {
             self.pool_mut(pool).hungry = false;
             self.refill(transport, pool);
@@ -201,6 +215,7 @@ impl Engine {
         let hint = format!("The pooler asks the server again by itself; retry after {wait_ms} ms.");
         let error = texts::error(&sqlstate, &text, Some(&hint));
         let farewell = texts::fatal(&sqlstate, &text);
+        self.refusing = true;
         // As many as wait now: whoever queues again with a pipelined request is not refused twice in one go.
         for _ in 0..self.pool(id).line.len() {
             let pool = self.pool_mut(id);
@@ -214,11 +229,18 @@ impl Engine {
             pool.counters.refusals += 1;
             self.dismiss_client(transport, client, &farewell, &text);
         }
+        self.refusing = false;
     }
 
-    /// A client has just begun to wait: if the pool rests after failures, it hears so at once.
+    /// A client has just begun to wait: if the pool rests after failures, it hears so at once. The next request of one
+    /// that is being refused has to wait for the end of that: a long pipeline must not be a deep stack.
     pub(super) fn refuse_if_hopeless(&mut self, transport: &mut impl Transport, id: PoolId) {
-        if self.pool(id).failure.is_some() {
+        if self.pool(id).failure.is_none() {
+            return;
+        }
+        if self.refusing {
+            self.arm_pool_at(id, self.now);
+        } else {
             self.refuse_if_failing(transport, id);
         }
     }
@@ -239,7 +261,9 @@ impl Engine {
             pool.counters.wait_timeouts += 1;
             self.dismiss_client(transport, client, &farewell, "query_wait_timeout");
         }
+        self.serve_from_idle(transport, id);
         self.refill(transport, id);
+        self.refuse_if_hopeless(transport, id);
         self.arm_pool(id);
     }
 

@@ -38,7 +38,7 @@ impl Engine {
             self.arm_active(id);
         }
         for id in self.servers.ids() {
-            self.arm_server_idle(id);
+            self.rearm_server_idle(id);
         }
         self.open_minimum_pools(transport);
     }
@@ -53,6 +53,7 @@ impl Engine {
             self.dismiss_client(transport, client, &farewell, "database removed");
         }
         self.retire_servers(transport, id, CloseCause::ConfigurationChanged);
+        self.pool_mut(id).settings.min_pool_size = 0;
         self.pool_index.retain(|_, known| *known != id);
         self.free_if_removed(id);
     }

@@ -144,8 +144,14 @@ impl Engine {
         let discard = if simple { u32::try_from(total).unwrap_or(u32::MAX) } else { 0 };
         let until = if simple { Until::Answer } else { Until::Sync };
         client.state = ClientState::Skipping { discard, until };
+        // From here on it owes us the end of its request, or is idle.
+        client.request_at = self.now;
+        self.arm_client_idle(id);
         transport.set_reading(id.into(), true);
         self.send_to_client(transport, id, error, None);
+        if self.dismiss_if_stopping(transport, id) {
+            return;
+        }
         self.skip(transport, id, &held);
     }
 

@@ -182,9 +182,13 @@ impl Engine {
     pub(super) fn arm_server_idle(&mut self, id: ServerId) {
         let Some(server) = self.servers.find(id) else { return };
         // An entry that comes up too early is moved on when it does.
-        if server.armed_at != NEVER {
-            return;
+        if server.armed_at == NEVER {
+            self.rearm_server_idle(id);
         }
+    }
+
+    /// The same after the limits have changed: an entry may come up too late.
+    pub(super) fn rearm_server_idle(&mut self, id: ServerId) {
         if let Some(at) = self.idle_deadline(id) {
             self.arm_server(id, at);
         }
@@ -265,7 +269,7 @@ impl Engine {
                     limits.push((since, limit, texts::ADMIN_SHUTDOWN, "client_message_timeout", true));
                 }
             }
-            ClientState::Idle => {
+            ClientState::Idle | ClientState::Skipping { .. } => {
                 let limit = settings.client_idle_timeout;
                 limits.push((
                     client.request_at,
@@ -302,8 +306,10 @@ impl Engine {
         let now = self.now;
         let server = self.servers.find(id)?;
         match server.state {
-            ServerState::Active(_) => self.idle_deadline(id).map(|at| at.max(now + LOOK_AGAIN)),
+            // Looked at when it is free again.
+            ServerState::Active(_) => None,
             ServerState::Cleaning(_) | ServerState::Closing => {
+                self.give_up_test(transport, id);
                 self.check_server_limits(transport, id).map(|at| at.max(now + Duration::from_millis(1)))
             }
             ServerState::Idle => {
@@ -313,11 +319,13 @@ impl Engine {
                 }
                 let pool_id = server.pool;
                 let pool = self.pool(pool_id);
-                let too_old = now.since(server.opened_at) >= pool.settings.server_lifetime;
+                let lifetime = pool.settings.server_lifetime;
+                let too_old = is_over(now, server.opened_at, lifetime);
                 if !too_old && pool.live() <= pool.settings.min_pool_size {
                     // One of the minimum: it may be idle.
                     let idle = self.config.general.server_idle_timeout;
-                    return Some(now + idle);
+                    let at = now + idle;
+                    return Some(if lifetime.is_zero() { at } else { at.min(server.opened_at + lifetime) });
                 }
                 let cause = if too_old { CloseCause::Lifetime } else { CloseCause::IdleTimeout };
                 self.close_server(transport, id, cause);

@@ -1,0 +1,175 @@
+//! Who waits, who need not, and who is refused.
+
+use super::bench::{Bench, IN_TRANSACTION, config, config_of, done, message, query, startup};
+use overload::cause::Cause;
+use std::time::Duration;
+
+/// Three servers at rest, so long that they have to be tested.
+fn three_rested(extra: &str) -> (Bench, Vec<pooling::connection::ClientId>, Vec<pooling::connection::ServerId>) {
+    let mut bench = Bench::new(config(&format!("default_pool_size = 3\n{extra}")));
+    let first = bench.connect("db");
+    let mut servers = vec![bench.open()];
+    bench.heard(first);
+    let clients = vec![first, bench.login(), bench.login()];
+    for &client in &clients {
+        bench.say(client, &query("SELECT 1"));
+    }
+    while !bench.wire.opens.is_empty() {
+        servers.push(bench.open());
+    }
+    for &server in &servers {
+        bench.answer(server, &done());
+        bench.heard(server);
+    }
+    for &client in &clients {
+        bench.heard(client);
+    }
+    assert_eq!(bench.pool("db").sv_idle, 3);
+    bench.pass(Duration::from_secs(60));
+    (bench, clients, servers)
+}
+
+#[test]
+fn each_of_several_clients_gets_a_rested_server_of_its_own() {
+    let (mut bench, clients, servers) = three_rested("");
+    for &client in &clients {
+        bench.say(client, &query("BEGIN"));
+    }
+    assert_eq!(bench.pool("db").sv_tested, 3, "one test for each that waits");
+    for &server in &servers {
+        bench.heard(server);
+        bench.answer(server, &done());
+        assert_eq!(bench.heard(server), query("BEGIN"));
+    }
+    assert_eq!(bench.pool("db").cl_waiting, 0);
+}
+
+#[test]
+fn a_pool_does_not_grow_because_a_rested_server_is_tested() {
+    let mut bench = Bench::new(config("server_check_delay = 0\n"));
+    let client = bench.connect("db");
+    let server = bench.open();
+    for _ in 0..5 {
+        bench.say(client, &query("SELECT 1"));
+        if bench.pool("db").sv_tested > 0 {
+            bench.answer(server, &done());
+        }
+        bench.answer(server, &done());
+        bench.due();
+    }
+    assert!(bench.wire.opens.is_empty(), "one server does for one client");
+}
+
+#[test]
+fn a_test_without_an_answer_does_not_hold_up_the_client() {
+    let mut bench = Bench::new(config(""));
+    let client = bench.connect("db");
+    let server = bench.open();
+    bench.say(client, &query("SELECT 1"));
+    bench.answer(server, &done());
+    bench.pass(Duration::from_secs(60));
+    bench.say(client, &query("SELECT 2"));
+    assert_eq!(bench.pool("db").sv_tested, 1);
+    bench.pass(Duration::from_millis(500));
+    let other = bench.open();
+    assert_eq!(bench.heard(other), query("SELECT 2"));
+}
+
+#[test]
+fn a_long_pipeline_of_refused_requests_is_refused_without_an_end_of_the_stack() {
+    let mut bench = Bench::new(config("server_login_retry = 1\n"));
+    let client = bench.connect("db");
+    let server = bench.open();
+    bench.heard(client);
+    bench.end(server);
+    bench.say(client, &query("SELECT 1"));
+    for _ in 0..20 {
+        while !bench.wire.opens.is_empty() {
+            bench.fail(Cause::Refused);
+        }
+        bench.pass(Duration::from_millis(300));
+    }
+    while !bench.wire.opens.is_empty() {
+        bench.fail(Cause::Refused);
+    }
+    bench.heard(client);
+    let count = 10_000;
+    bench.say(client, &query("").repeat(count));
+    for _ in 0..count {
+        while !bench.wire.opens.is_empty() {
+            bench.fail(Cause::Refused);
+        }
+        bench.pass(Duration::from_millis(1));
+    }
+    let heard = bench.heard(client);
+    assert_eq!(heard.windows(6).filter(|window| *window == b"Z\0\0\0\x05I").count(), count);
+}
+
+#[test]
+fn the_first_client_of_a_pool_makes_room_under_a_full_cap() {
+    let databases = "db = host=127.0.0.1 user=u\nother = host=127.0.0.1 user=u\n";
+    let mut bench = Bench::new(config_of(databases, "max_user_connections = 1\n"));
+    bench.connect("db");
+    let server = bench.open();
+    assert_eq!(bench.pool("db").sv_idle, 1);
+    let second = bench.connect("other");
+    assert_eq!(bench.pool("db").sv_closing, 1, "the idle server of the other pool goes");
+    bench.end(server);
+    bench.open();
+    assert!(bench.heard(second).ends_with(b"Z\0\0\0\x05I"));
+}
+
+#[test]
+fn a_request_that_came_with_the_login_does_not_open_a_server_too_many() {
+    let mut bench = Bench::new(config("default_pool_size = 1\n"));
+    let client = bench.accept();
+    bench.say(client, &[startup("db"), query("SELECT 1")].concat());
+    let server = bench.open();
+    assert!(bench.wire.opens.is_empty(), "the pool's size is one");
+    assert_eq!(bench.heard(server), query("SELECT 1"));
+}
+
+#[test]
+fn a_client_that_was_refused_is_idle_from_then_on() {
+    let mut bench = Bench::new(config("default_pool_size = 1\nclient_idle_timeout = 10\n"));
+    let holder = bench.connect("db");
+    let server = bench.open();
+    let waiter = bench.login();
+    bench.say(holder, &query("BEGIN"));
+    bench.answer(server, &[message(b'C', b"BEGIN\0"), IN_TRANSACTION.to_vec()].concat());
+    bench.say(waiter, &query("SELECT 1"));
+    bench.pass(Duration::from_secs(11));
+    bench.cancel(waiter);
+    bench.pass(Duration::from_secs(9));
+    assert!(!bench.is_closed(waiter));
+    bench.pass(Duration::from_secs(2));
+    assert!(bench.is_closed(waiter), "client_idle_timeout holds for it");
+}
+
+#[test]
+fn a_minimum_of_servers_that_are_used_once_is_not_replaced_unused() {
+    let mut bench =
+        Bench::new(config("server_lifetime = 0\nmin_pool_size = 1\nserver_idle_timeout = 5\n"));
+    bench.open();
+    for _ in 0..10 {
+        bench.pass(Duration::from_secs(3));
+    }
+    assert_eq!(bench.pool("db").sv_idle, 1);
+    assert_eq!(bench.pool("db").counters.server_opens, 1);
+}
+
+#[test]
+fn one_dead_server_among_rested_ones_does_not_hold_up_the_client() {
+    let (mut bench, clients, servers) = three_rested("");
+    bench.say(clients[0], &query("SELECT 2"));
+    // The server tested first does not answer; the pool is full, and the others are as good.
+    bench.pass(Duration::from_millis(200));
+    for &server in &servers[..2] {
+        if bench.heard(server) == query("") {
+            bench.answer(server, &done());
+            assert_eq!(bench.heard(server), query("SELECT 2"));
+            return;
+        }
+    }
+    panic!("no other server has been asked");
+}
