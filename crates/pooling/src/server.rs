@@ -59,7 +59,10 @@ pub(crate) enum ServerState {
     /// Nobody has it, and nobody may until it is clean again.
     Cleaning(Cleaning),
     /// We have said goodbye and wait for its end: until then its backend may live and counts.
-    Closing,
+    Closing {
+        /// When it is given up.
+        until: Moment,
+    },
     /// Ready for use.
     Idle,
 }
@@ -126,7 +129,7 @@ impl Server {
                 CleaningStep::Draining => "used",
                 CleaningStep::RoundTrip => "tested",
             },
-            ServerState::Closing => "closing",
+            ServerState::Closing { .. } => "closing",
             ServerState::Idle => "idle",
         }
     }

@@ -7,6 +7,8 @@
 mod back_pressure;
 #[path = "rules/bench.rs"]
 mod bench;
+#[path = "rules/departures.rs"]
+mod departures;
 #[path = "rules/lines.rs"]
 mod lines;
 #[path = "simulation/random.rs"]

@@ -39,7 +39,7 @@ impl Engine {
             }
             ServerState::Idle => None,
             // After the farewell only the end matters.
-            ServerState::Closing => return,
+            ServerState::Closing { .. } => return,
         };
         let mut joined = std::mem::take(&mut server.held);
         let bytes = if joined.is_empty() {
@@ -191,7 +191,12 @@ impl Engine {
             return;
         }
         let Some(client_id) = client else {
-            self.advance_cleaning(transport, id);
+            if self.servers.find(id).is_some_and(|server| server.said_fatal) {
+                // Its end follows: nobody is to get it in between.
+                self.close_server(transport, id, CloseCause::ServerClosed);
+            } else {
+                self.advance_cleaning(transport, id);
+            }
             return;
         };
         if let Some(error) = outcome.set_failed {

@@ -12,7 +12,7 @@ use crate::server::{CleaningStep, ServerState};
 use crate::texts;
 use overload::Moment;
 use pgwire::message::{TransactionStatus, frontend};
-use pgwire::replies::{Origin, Owes};
+use pgwire::replies::{Origin, Owes, ReplyQueue};
 use settings::pooler::ClientDisconnect;
 use std::time::Duration;
 use tracing::{info, warn};
@@ -131,13 +131,7 @@ impl Engine {
             Owes::Replication => return self.close_server(transport, id, CloseCause::ClientLeftPolicy),
             Owes::Nothing(_) => {}
             Owes::CopyIn { extended } => {
-                frontend::copy_fail(&mut farewell, "client left during COPY");
-                // Neither can fail: what is owed is far below the limit here, or it would be refused the client too.
-                let _ = server.replies.sent(b'f', Origin::Pooler);
-                if extended {
-                    frontend::sync(&mut farewell);
-                    let _ = server.replies.sent(b'S', Origin::Pooler);
-                }
+                farewell = end_copy(&mut server.replies, extended);
             }
             Owes::Batch => {
                 // Sync alone would commit the half of the batch that has come, which the client never asked for.
@@ -187,6 +181,7 @@ impl Engine {
     /// Takes a server that is being cleaned one step on, if what it waits for has come.
     pub(super) fn advance_cleaning(&mut self, transport: &mut impl Transport, id: ServerId) {
         let drain_limit = self.config.general.drain_limit;
+        let limit = self.config.general.cancel_wait_timeout;
         let check_query = &self.config.general.server_check_query;
         let Some(server) = self.servers.find_mut(id) else { return };
         let ServerState::Cleaning(cleaning) = &mut server.state else { return };
@@ -195,6 +190,12 @@ impl Engine {
         }
         if drain_limit > 0 && cleaning.drained > drain_limit {
             return self.close_server(transport, id, CloseCause::DrainLimit);
+        }
+        if let Owes::CopyIn { extended } = server.replies.owes() {
+            // It began after its client had left. A cancel request does not reach a server that waits for data.
+            let farewell = end_copy(&mut server.replies, extended);
+            transport.send(id.into(), &[&farewell]);
+            return;
         }
         if !server.replies.is_empty() || server.replies.has_open_batch() || server.cancels > 0 {
             return;
@@ -218,6 +219,8 @@ impl Engine {
             }
         }
         cleaning.step = CleaningStep::RoundTrip;
+        // A query that may finish takes as long as it takes, the round trip behind it does not.
+        let deadline = *cleaning.deadline.get_or_insert(self.now + limit);
         let mut queries = Vec::new();
         let mut count = 0;
         if server.replies.status() != TransactionStatus::Idle {
@@ -227,18 +230,25 @@ impl Engine {
         let reset = if cleaning.thorough { "DISCARD ALL" } else { check_query };
         frontend::query(&mut queries, reset);
         count += 1;
+        // What each new connection gets has been reset as well.
+        let pool = &self.pools[server.pool.0 as usize];
+        if let Some(connect_query) = pool.target.connect_query.as_ref().filter(|_| cleaning.thorough) {
+            frontend::query(&mut queries, connect_query);
+            count += 1;
+        }
         for _ in 0..count {
             // Nothing is owed, so there is room.
             let _ = server.replies.sent(b'Q', Origin::Pooler);
         }
         server.own_error = None;
         transport.send(id.into(), &[&queries]);
+        self.arm_server(id, deadline);
     }
 
     /// We leave a server: it hears Terminate, and counts until its end has been seen.
     pub(super) fn close_server(&mut self, transport: &mut impl Transport, id: ServerId, cause: CloseCause) {
         let Some(server) = self.servers.find(id) else { return };
-        if matches!(server.state, ServerState::Closing) {
+        if matches!(server.state, ServerState::Closing { .. }) {
             return;
         }
         let pool_id = server.pool;
@@ -246,7 +256,8 @@ impl Engine {
         // With part of a message under way, Terminate would be read as its rest.
         let speaks = cause != CloseCause::ClientLeftMidMessage;
         self.count_close(pool_id, pid, cause);
-        self.move_server(id, ServerState::Closing);
+        let until = self.now + CLOSING_LIMIT;
+        self.move_server(id, ServerState::Closing { until });
         if speaks {
             let mut terminate = Vec::new();
             frontend::terminate(&mut terminate);
@@ -254,7 +265,7 @@ impl Engine {
         }
         transport.set_reading(id.into(), true);
         transport.shut_down_write(id.into());
-        self.arm_server(id, self.now + CLOSING_LIMIT);
+        self.arm_server(id, until);
         if self.pool(pool_id).has_waiters() {
             // Whoever counted on this server may need another.
             self.arm_pool_at(pool_id, self.now);
@@ -278,7 +289,7 @@ impl Engine {
             ServerState::Active(client) => Some(client),
             _ => None,
         };
-        if !matches!(server.state, ServerState::Closing) {
+        if !matches!(server.state, ServerState::Closing { .. }) {
             self.count_close(pool_id, pid, CloseCause::ServerClosed);
         }
         self.forget_server(transport, id);
@@ -298,7 +309,7 @@ impl Engine {
     /// Takes a server out of every list.
     pub(super) fn forget_server(&mut self, transport: &mut impl Transport, id: ServerId) {
         // Through the one place that keeps the counts: closing is the last state.
-        self.move_server(id, ServerState::Closing);
+        self.move_server(id, ServerState::Closing { until: self.now });
         let Some(server) = self.servers.remove(id) else { return };
         self.pool_mut(server.pool).closing -= 1;
         self.leave_caps(server.pool);
@@ -321,7 +332,8 @@ impl Engine {
                 }
                 deadline => deadline,
             },
-            ServerState::Closing => {
+            ServerState::Closing { until } if *until > now => Some(*until),
+            ServerState::Closing { .. } => {
                 // It was told to go; its backend is given up as a straggler.
                 let pool_id = server.pool;
                 self.forget_server(transport, id);
@@ -331,4 +343,17 @@ impl Engine {
             ServerState::Active(_) | ServerState::Idle => None,
         }
     }
+}
+
+/// Ends a COPY that has no client any more. What is owed is noted, but for a queue at its limit: such a server is closed
+/// when it answers.
+fn end_copy(replies: &mut ReplyQueue, extended: bool) -> Vec<u8> {
+    let mut farewell = Vec::new();
+    frontend::copy_fail(&mut farewell, "client left during COPY");
+    let _ = replies.sent(b'f', Origin::Pooler);
+    if extended {
+        frontend::sync(&mut farewell);
+        let _ = replies.sent(b'S', Origin::Pooler);
+    }
+    farewell
 }

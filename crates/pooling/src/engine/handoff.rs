@@ -119,6 +119,9 @@ impl Engine {
         if server.replies.is_doubtful() {
             return self.close_server(transport, id, CloseCause::Desync);
         }
+        if server.said_fatal {
+            return self.close_server(transport, id, CloseCause::ServerClosed);
+        }
         if server.cancels > 0 || server.tainted {
             let deadline = Some(now + self.config.general.cancel_wait_timeout);
             return self.start_cleaning(transport, id, false, deadline);
@@ -180,7 +183,7 @@ impl Engine {
                 pool.cleaning -= 1;
                 pool.tests -= usize::from(cleaning.is_test);
             }
-            ServerState::Closing => pool.closing -= 1,
+            ServerState::Closing { .. } => pool.closing -= 1,
             // The server in use is nearly always the one used last.
             ServerState::Idle => pool.forget_idle(id),
         }
@@ -190,7 +193,7 @@ impl Engine {
                 pool.cleaning += 1;
                 pool.tests += usize::from(cleaning.is_test);
             }
-            ServerState::Closing => pool.closing += 1,
+            ServerState::Closing { .. } => pool.closing += 1,
             ServerState::Idle => pool.idle.push_back(id),
         }
         server.state = next;

@@ -308,7 +308,7 @@ impl Engine {
         match server.state {
             // Looked at when it is free again.
             ServerState::Active(_) => None,
-            ServerState::Cleaning(_) | ServerState::Closing => {
+            ServerState::Cleaning(_) | ServerState::Closing { .. } => {
                 self.give_up_test(transport, id);
                 self.check_server_limits(transport, id).map(|at| at.max(now + Duration::from_millis(1)))
             }
