@@ -57,6 +57,9 @@ pub struct Engine {
     attempts: HashMap<AttemptId, refill::Attempt>,
     next_attempt: u64,
     verifiers: HashMap<String, Arc<Verifier>>,
+    /// The salt of the verifiers that are being derived, for each user: an answer with another one is of a secret that
+    /// has changed meanwhile.
+    deriving: HashMap<String, [u8; 16]>,
     timers: timers::Timers,
     parameters: Parameters,
     no_parameters: Arc<Tracked>,
@@ -113,6 +116,7 @@ impl Engine {
             attempts: HashMap::new(),
             next_attempt: 0,
             verifiers: HashMap::new(),
+            deriving: HashMap::new(),
             timers: timers::Timers::default(),
             parameters,
             no_parameters: Arc::default(),

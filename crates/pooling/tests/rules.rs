@@ -11,6 +11,8 @@ mod bench;
 mod departures;
 #[path = "rules/lines.rs"]
 mod lines;
+#[path = "rules/logins.rs"]
+mod logins;
 #[path = "simulation/random.rs"]
 mod random;
 #[path = "rules/reloads.rs"]

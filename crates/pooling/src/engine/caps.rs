@@ -51,8 +51,17 @@ impl Engine {
                 None if limit == 0 => continue,
                 None => {
                     let cap = Cap { scope, limit, used: 0, rotation: Rotation::new(), members: Vec::new() };
-                    self.caps.push(cap);
-                    self.caps.len() - 1
+                    // Databases that clients have made up come and go: the place of one that is gone is taken.
+                    match self.caps.iter().position(|cap| cap.members.is_empty()) {
+                        Some(index) => {
+                            self.caps[index] = cap;
+                            index
+                        }
+                        None => {
+                            self.caps.push(cap);
+                            self.caps.len() - 1
+                        }
+                    }
                 }
             };
             self.caps[index].limit = limit;

@@ -124,11 +124,7 @@ impl Engine {
 
     fn on_startup(&mut self, transport: &mut impl Transport, id: ClientId, startup: Startup) -> bool {
         let is_console = startup.database == CONSOLE_DATABASE;
-        if !is_console && self.clients_logged_in() >= self.client_limit() {
-            self.totals.clients_refused += 1;
-            let text = "no more connections allowed (max_client_conn)";
-            let farewell = texts::fatal(texts::TOO_MANY_CONNECTIONS, text);
-            self.dismiss_client(transport, id, &farewell, text);
+        if !is_console && self.refuse_if_full(transport, id) {
             return false;
         }
         if startup.replication != Replication::No {
@@ -153,6 +149,18 @@ impl Engine {
             return self.on_accepted(transport, id, &startup, Vec::new(), None, true);
         }
         self.ask_for_proof(transport, id, startup)
+    }
+
+    /// True if there is no room for one more client.
+    fn refuse_if_full(&mut self, transport: &mut impl Transport, id: ClientId) -> bool {
+        let is_full = self.clients_logged_in() >= self.client_limit();
+        if is_full {
+            self.totals.clients_refused += 1;
+            let text = "no more connections allowed (max_client_conn)";
+            let farewell = texts::fatal(texts::TOO_MANY_CONNECTIONS, text);
+            self.dismiss_client(transport, id, &farewell, text);
+        }
+        is_full
     }
 
     /// The name of a start-up parameter that can neither be kept for the client nor be dropped.
@@ -211,9 +219,8 @@ impl Engine {
         startup: Startup,
         secret: Secret,
     ) -> bool {
-        let random = transport.random();
-        let mut salt = [0; 16];
-        salt.copy_from_slice(&random[..16]);
+        let [salt @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] = transport.random();
+        let salt = *self.deriving.entry(startup.user.clone()).or_insert(salt);
         let iterations = self.config.general.scram_iterations;
         transport.derive_verifier(DeriveVerifier {
             client: id,
@@ -230,7 +237,10 @@ impl Engine {
 
     /// A verifier has been derived: the login that waits for it goes on.
     pub fn on_verifier(&mut self, transport: &mut impl Transport, derived: DerivedVerifier) {
-        self.verifiers.insert(derived.user, derived.verifier);
+        // Otherwise the secret has changed since it was asked for: who waits asks again.
+        if self.deriving.get(&derived.user).is_some_and(|salt| derived.verifier.salt() == salt) {
+            self.verifiers.insert(derived.user, derived.verifier);
+        }
         let Some(client) = self.clients.find_mut(derived.client) else { return };
         match std::mem::replace(&mut client.state, ClientState::Idle) {
             ClientState::Login(login) => match *login {
@@ -360,6 +370,10 @@ impl Engine {
                     pending: client.held,
                 },
             );
+            return false;
+        }
+        // Many may have been in login when the last place was taken.
+        if self.refuse_if_full(transport, id) {
             return false;
         }
         let pool_id = match self.find_or_make_pool(&startup.database, &startup.user) {

@@ -2,11 +2,12 @@
 
 use super::Engine;
 use crate::close_cause::CloseCause;
-use crate::connection::PoolId;
+use crate::connection::{ClientId, PoolId, ServerId};
 use crate::seam::Transport;
 use crate::server::ServerState;
 use crate::texts;
 use settings::pooler::PoolerConfig;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 impl Engine {
@@ -17,17 +18,21 @@ impl Engine {
         self.config = config;
         if secrets_changed {
             self.verifiers.clear();
+            self.deriving.clear();
         }
         let before: Vec<(PoolId, Arc<crate::seam::Target>)> =
             self.pool_index.values().map(|&id| (id, self.pool(id).target.clone())).collect();
         self.redefine_pools();
+        // Once for all pools, of which there may be thousands.
+        let mut members = self.members();
         for (id, old) in before {
+            let (clients, servers) = members.remove(&id).unwrap_or_default();
             if self.pool(id).removed {
-                self.remove_pool(transport, id);
+                self.remove_pool(transport, id, clients, servers);
                 continue;
             }
             if !Arc::ptr_eq(&old, &self.pool(id).target) {
-                self.retire_servers(transport, id, CloseCause::ConfigurationChanged);
+                self.retire_servers(transport, servers, CloseCause::ConfigurationChanged);
             }
             self.shrink_pool(transport, id);
             // Expires those who have waited too long by the new limit, and opens what the new size allows.
@@ -44,17 +49,21 @@ impl Engine {
     }
 
     /// The database is no longer in the configuration.
-    fn remove_pool(&mut self, transport: &mut impl Transport, id: PoolId) {
-        let clients =
-            self.clients.iter().filter(|(_, client)| client.pool == Some(id)).map(|(client, _)| client);
-        let clients: Vec<_> = clients.collect();
+    fn remove_pool(
+        &mut self,
+        transport: &mut impl Transport,
+        id: PoolId,
+        clients: Vec<ClientId>,
+        servers: Vec<ServerId>,
+    ) {
         let farewell = texts::fatal(texts::ADMIN_SHUTDOWN, "database removed");
         for client in clients {
             self.dismiss_client(transport, client, &farewell, "database removed");
         }
-        self.retire_servers(transport, id, CloseCause::ConfigurationChanged);
+        self.retire_servers(transport, servers, CloseCause::ConfigurationChanged);
         self.pool_mut(id).settings.min_pool_size = 0;
-        self.pool_index.retain(|_, known| *known != id);
+        let pool = self.pool(id);
+        self.pool_index.remove(&(pool.database.clone(), pool.user.clone()));
         self.free_if_removed(id);
     }
 
@@ -67,10 +76,27 @@ impl Engine {
         }
     }
 
-    /// Closes the servers of a pool: those at rest at once, the others when they are free.
-    pub(super) fn retire_servers(&mut self, transport: &mut impl Transport, id: PoolId, cause: CloseCause) {
-        let servers: Vec<_> =
-            self.servers.iter().filter(|(_, server)| server.pool == id).map(|(server, _)| server).collect();
+    /// The clients and servers of each pool.
+    fn members(&self) -> HashMap<PoolId, (Vec<ClientId>, Vec<ServerId>)> {
+        let mut members: HashMap<PoolId, (Vec<ClientId>, Vec<ServerId>)> = HashMap::new();
+        for (id, client) in self.clients.iter() {
+            if let Some(pool) = client.pool {
+                members.entry(pool).or_default().0.push(id);
+            }
+        }
+        for (id, server) in self.servers.iter() {
+            members.entry(server.pool).or_default().1.push(id);
+        }
+        members
+    }
+
+    /// Closes servers: those at rest at once, the others when they are free.
+    fn retire_servers(
+        &mut self,
+        transport: &mut impl Transport,
+        servers: Vec<ServerId>,
+        cause: CloseCause,
+    ) {
         for server_id in servers {
             let Some(server) = self.servers.find_mut(server_id) else { continue };
             server.close_needed = Some(cause);

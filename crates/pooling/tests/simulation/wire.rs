@@ -18,6 +18,7 @@ pub struct Wire {
     pub closed: Vec<ConnectionId>,
     pub opens: Vec<OpenServer>,
     pub cancels: Vec<CancelQuery>,
+    pub derives: Vec<DeriveVerifier>,
 }
 
 impl Wire {
@@ -32,6 +33,7 @@ impl Wire {
             closed: Vec::new(),
             opens: Vec::new(),
             cancels: Vec::new(),
+            derives: Vec::new(),
         }
     }
 }
@@ -83,8 +85,8 @@ impl Transport for Wire {
         self.cancels.push(request);
     }
 
-    fn derive_verifier(&mut self, _request: DeriveVerifier) {
-        panic!("no password is configured");
+    fn derive_verifier(&mut self, request: DeriveVerifier) {
+        self.derives.push(request);
     }
 
     fn hand_to_console(&mut self, _client: ClientId, _login: ConsoleLogin) {

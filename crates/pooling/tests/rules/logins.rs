@@ -1,0 +1,51 @@
+//! Logins that meet a limit or a reload.
+
+use super::bench::{Bench, config};
+use pgwire::scram::Verifier;
+use pooling::seam::{DeriveVerifier, DerivedVerifier};
+use settings::pooler::{PoolerConfig, Secret};
+use std::sync::Arc;
+
+fn scram_config(password: &str) -> Arc<PoolerConfig> {
+    let mut changed = PoolerConfig::clone(&config("max_client_conn = 1\n"));
+    changed.general.auth_type = settings::pooler::AuthType::ScramSha256;
+    changed.secrets.insert("u".to_owned(), Secret::Plain(password.to_owned()));
+    Arc::new(changed)
+}
+
+fn derive(bench: &mut Bench, request: &DeriveVerifier) {
+    let Secret::Plain(password) = &request.secret else { panic!("a plain password") };
+    let verifier = Verifier::derive(password.as_bytes(), &request.salt, request.iterations).expect("valid");
+    let user = request.user.clone();
+    let derived = DerivedVerifier { client: request.client, user, verifier: Arc::new(verifier) };
+    bench.engine.on_verifier(&mut bench.wire, derived);
+}
+
+#[test]
+fn a_password_that_was_changed_while_it_was_hashed_does_not_stay_valid() {
+    let mut bench = Bench::new(scram_config("old"));
+    bench.connect("db");
+    let old = bench.wire.derives.remove(0);
+    bench.engine.reload(&mut bench.wire, scram_config("new"));
+    derive(&mut bench, &old);
+    let new = bench.wire.derives.remove(0);
+    assert_eq!(new.secret, Secret::Plain("new".to_owned()), "it is hashed again");
+    derive(&mut bench, &new);
+    assert!(bench.wire.derives.is_empty());
+    bench.connect("db");
+    assert!(bench.wire.derives.is_empty(), "the hash is kept");
+}
+
+#[test]
+fn clients_that_log_in_at_the_same_time_do_not_pass_the_limit() {
+    let mut changed = PoolerConfig::clone(&config("max_client_conn = 2\n"));
+    changed.general.auth_type = settings::pooler::AuthType::Plain;
+    changed.secrets.insert("u".to_owned(), Secret::Plain("x".to_owned()));
+    let mut bench = Bench::new(Arc::new(changed));
+    let clients: Vec<_> = (0..5).map(|_| bench.connect("db")).collect();
+    for &client in &clients {
+        bench.say(client, &super::bench::message(b'p', b"x\0"));
+    }
+    let closed = clients.iter().filter(|&&client| bench.is_closed(client)).count();
+    assert_eq!(closed, 3, "two are let in");
+}
