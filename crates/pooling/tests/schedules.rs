@@ -68,6 +68,18 @@ fn stopped_readers_and_everything_else_at_once() {
         login_failures: true,
         server_deaths: true,
         stopped_readers: true,
+        stopped_servers: true,
+        reloads: true,
     };
     run("everything", scenario);
+}
+
+#[test]
+fn peers_that_take_nothing_for_a_while_hang_nobody() {
+    run("stopped", Scenario { stopped_readers: true, stopped_servers: true, ..Scenario::default() });
+}
+
+#[test]
+fn reloads_at_any_moment_strand_nobody() {
+    run("reloads", Scenario { reloads: true, client_deaths: true, ..Scenario::default() });
 }

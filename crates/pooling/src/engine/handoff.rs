@@ -22,9 +22,7 @@ impl Engine {
         let Some(pool_id) = self.clients.find(id).and_then(|client| client.pool) else { return };
         // Whoever waits already comes first.
         let is_first = self.pool(pool_id).line.is_empty();
-        if is_first
-            && let Some(server) = self.take_idle(transport, pool_id)
-        {
+        if is_first && let Some(server) = self.take_idle(transport, pool_id) {
             self.pool_mut(pool_id).counters.wait.record(Duration::ZERO);
             self.link(transport, id, server, bytes, false);
             return;
@@ -253,8 +251,7 @@ impl Engine {
 
     /// Servers at rest go to those who wait and whom no test will serve, or are tested for them.
     pub(super) fn serve_from_idle(&mut self, transport: &mut impl Transport, pool_id: PoolId) {
-        while self.pool(pool_id).line.len() > self.pool(pool_id).tests
-            && !self.pool(pool_id).idle.is_empty()
+        while self.pool(pool_id).line.len() > self.pool(pool_id).tests && !self.pool(pool_id).idle.is_empty()
         {
             if let Some(server) = self.take_idle(transport, pool_id) {
                 self.release_server(transport, server);

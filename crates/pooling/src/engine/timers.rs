@@ -264,7 +264,8 @@ impl Engine {
                     limits.push((since, limit, texts::ADMIN_SHUTDOWN, "client_write_timeout", true));
                 }
                 // One that is not read cannot send the rest.
-                if let Some(since) = client.partial_since.filter(|_| !client.throttled && !client.server_full) {
+                if let Some(since) = client.partial_since.filter(|_| !client.throttled && !client.server_full)
+                {
                     let limit = general.client_message_timeout;
                     limits.push((since, limit, texts::ADMIN_SHUTDOWN, "client_message_timeout", true));
                 }

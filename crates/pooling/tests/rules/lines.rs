@@ -5,7 +5,9 @@ use overload::cause::Cause;
 use std::time::Duration;
 
 /// Three servers at rest, so long that they have to be tested.
-fn three_rested(extra: &str) -> (Bench, Vec<pooling::connection::ClientId>, Vec<pooling::connection::ServerId>) {
+fn three_rested(
+    extra: &str,
+) -> (Bench, Vec<pooling::connection::ClientId>, Vec<pooling::connection::ServerId>) {
     let mut bench = Bench::new(config(&format!("default_pool_size = 3\n{extra}")));
     let first = bench.connect("db");
     let mut servers = vec![bench.open()];
@@ -148,8 +150,7 @@ fn a_client_that_was_refused_is_idle_from_then_on() {
 
 #[test]
 fn a_minimum_of_servers_that_are_used_once_is_not_replaced_unused() {
-    let mut bench =
-        Bench::new(config("server_lifetime = 0\nmin_pool_size = 1\nserver_idle_timeout = 5\n"));
+    let mut bench = Bench::new(config("server_lifetime = 0\nmin_pool_size = 1\nserver_idle_timeout = 5\n"));
     bench.open();
     for _ in 0..10 {
         bench.pass(Duration::from_secs(3));

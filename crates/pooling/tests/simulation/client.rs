@@ -213,7 +213,17 @@ impl Customer {
         if !self.outbox.is_empty() {
             return;
         }
-        self.put(b'd', b"data");
+        self.sequence += 1;
+        match self.sequence % 4 {
+            // Fails while most of it is still to come.
+            0 => {
+                self.put(b'd', b"bad");
+                self.put(b'd', &[b'x'; 9_000]);
+                self.put(b'd', &[b'x'; 9_000]);
+            }
+            1 => self.put(b'd', &[b'x'; 9_000]),
+            _ => self.put(b'd', b"data"),
+        }
         self.put(b'c', b"");
         if extended {
             self.put(b'S', b"");

@@ -66,6 +66,10 @@ impl Backend {
             }
             return;
         }
+        // A backend that waits for data does not hear a cancel request; it sees it with the next message.
+        if self.copying.is_some() && self.next_message().is_none() {
+            return;
+        }
         if std::mem::take(&mut self.cancelled)
             && let Some(copying) = self.copying.take()
         {
@@ -85,6 +89,11 @@ impl Backend {
         if let Some(copying) = &self.copying {
             let extended = copying.extended;
             match message[0] {
+                b'd' if message[5..].starts_with(b"bad") => {
+                    self.copying = None;
+                    self.fail("22P02");
+                    if extended { self.skipping = true } else { self.ready() }
+                }
                 b'd' | b'H' | b'S' => {}
                 b'c' => {
                     self.copying = None;

@@ -6,9 +6,10 @@ use super::server::Backend;
 use super::wire::Wire;
 use overload::Moment;
 use overload::cause::Cause;
-use pooling::Engine;
+use pooling::{Engine, Shutdown};
 use pooling::connection::{ClientId, ConnectionId, ServerId};
 use pooling::seam::{CancelQuery, ClientAddress, OpenFailure, OpenServer, OpenedServer};
+use settings::pooler::PoolerConfig;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +26,8 @@ pub struct Scenario {
     pub login_failures: bool,
     pub server_deaths: bool,
     pub stopped_readers: bool,
+    pub stopped_servers: bool,
+    pub reloads: bool,
 }
 
 pub struct World {
@@ -45,19 +48,14 @@ pub struct World {
 
 impl World {
     pub fn new(seed: u64, scenario: &Scenario) -> Self {
-        let text = format!(
-            "[databases]\ndb = host=127.0.0.1 user=u\n[pgbouncer]\nlisten_addr = 127.0.0.1\nauth_type = any\npool_mode = transaction\n\
-             default_pool_size = {POOL_SIZE}\nquery_wait_timeout = 120\nserver_check_delay = 3\nlog_connections = 0\n\
-             log_disconnections = 0\nlog_stats = 0\nlog_pooler_errors = 0\n"
-        );
-        let loaded = settings::pooler::parse_ini(&text).expect("the simulation's configuration");
         let now = Moment::from_micros(1_000_000);
-        let mut engine = Engine::new(Arc::new(loaded.config), 1_000, now);
+        let mut random = Random::new(seed);
+        let mut engine = Engine::new(settings_at_random(&mut random), 1_000, now);
         let mut wire = Wire::new(seed);
         engine.start(&mut wire);
         Self {
             scenario: *scenario,
-            random: Random::new(seed),
+            random,
             engine,
             wire,
             now,
@@ -104,7 +102,7 @@ impl World {
     }
 
     fn rare(&mut self) {
-        match self.random.below(4) {
+        match self.random.below(6) {
             0 if self.scenario.server_deaths => {
                 if let Some(id) = self.pick_server() {
                     self.end_server(id);
@@ -116,6 +114,15 @@ impl World {
                 }
             }
             2 => self.resume_readers(),
+            3 if self.scenario.stopped_servers => {
+                if let Some(id) = self.pick_server() {
+                    self.wire.stopped.insert(id.into());
+                }
+            }
+            4 if self.scenario.reloads => {
+                let config = settings_at_random(&mut self.random);
+                self.engine.reload(&mut self.wire, config);
+            }
             _ => {
                 let millis = self.random.below(4_000) as u64;
                 self.pass_time(Duration::from_millis(millis));
@@ -417,9 +424,25 @@ impl World {
         for row in self.engine.pool_rows() {
             assert_eq!((row.sv_active, row.cl_waiting), (0, 0), "{row:?}");
         }
+        self.stop();
         for id in self.customers.keys().copied().collect::<Vec<_>>() {
             self.leave(id);
         }
+    }
+
+    /// Stops as INT does: with everybody at rest, nothing holds it up.
+    fn stop(&mut self) {
+        self.engine.shut_down(&mut self.wire, Shutdown::WaitForServers);
+        for _ in 0..10 {
+            self.collect();
+            for id in self.backends.keys().copied().collect::<Vec<_>>() {
+                if let Some(backend) = self.backends.get_mut(&id) {
+                    backend.work();
+                }
+                self.deliver_server(id, usize::MAX);
+            }
+        }
+        assert!(self.engine.is_finished(), "still there: {:?}", self.engine.server_rows());
     }
 
     fn is_at_rest(&self) -> bool {
@@ -432,6 +455,23 @@ impl World {
                         == 0
             })
     }
+}
+
+/// One of many configurations; what all have in common is the size of the pool.
+fn settings_at_random(random: &mut Random) -> Arc<PoolerConfig> {
+    let host = 1 + random.below(2);
+    let check_delay = [0, 3, 30][random.below(3)];
+    let lifetime = [3600, 3600, 1, 0][random.below(4)];
+    let policy = ["cancel", "cancel", "finish", "close"][random.below(4)];
+    let buffer = [4_096, 65_536][random.below(2)];
+    let minimum = random.below(2);
+    let text = format!(
+        "[databases]\ndb = host=127.0.0.{host} user=u\n[pgbouncer]\nlisten_addr = 127.0.0.1\nauth_type = any\npool_mode = transaction\n\
+         default_pool_size = {POOL_SIZE}\nquery_wait_timeout = 120\nlog_connections = 0\nlog_disconnections = 0\n\
+         log_stats = 0\nlog_pooler_errors = 0\nserver_check_delay = {check_delay}\nserver_lifetime = {lifetime}\n\
+         client_disconnect = {policy}\nwaiter_buffer = {buffer}\nmin_pool_size = {minimum}\n"
+    );
+    Arc::new(settings::pooler::parse_ini(&text).expect("the simulation's configuration").config)
 }
 
 /// A client that awaits CopyInResponse sends nothing else: what follows depends on it.
