@@ -22,6 +22,9 @@ const WITH_64_CLIENTS: f64 = 3460.0;
 /// More than this above the figure fails.
 const TOLERANCE: f64 = 1.03;
 
+/// The least of so many measurements counts.
+const ATTEMPTS: usize = 3;
+
 /// Transactions of the two runs.
 const SHORT: usize = 1280;
 const LONG: usize = 6400;
@@ -65,13 +68,20 @@ async fn assert_cost(clients: usize, known: f64) {
     let folder = tempfile::tempdir().unwrap();
     let profile = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("callgrind.{clients}-clients"));
     let program = under_callgrind(folder.path(), &profile);
-    let (short, long) = (run(&program, clients, SHORT).await, run(&program, clients, LONG).await);
-    let each = (long - short) / (LONG - SHORT) as f64;
+    let mut least = f64::INFINITY;
+    // A busy machine splits the work over more turns of the loop, which only adds.
+    for _ in 0..ATTEMPTS {
+        let (short, long) = (run(&program, clients, SHORT).await, run(&program, clients, LONG).await);
+        least = least.min((long - short) / (LONG - SHORT) as f64);
+        if least <= known * TOLERANCE {
+            break;
+        }
+    }
     eprintln!(
-        "{clients} clients: {each:.0} instructions a transaction, {known} known; profile: {}",
+        "{clients} clients: {least:.0} instructions a transaction, {known} known; profile: {}",
         profile.display()
     );
-    assert!(each <= known * TOLERANCE, "{each:.0} instructions a transaction instead of {known}");
+    assert!(least <= known * TOLERANCE, "{least:.0} instructions a transaction instead of {known}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
