@@ -106,7 +106,8 @@ impl Engine {
                 }
                 Received::Answer(Origin::Pooler) => {
                     if head.tag == b'E' {
-                        server.own_error = Some(ErrorFields::parse(body));
+                        // The first one says why; those that follow from it do not.
+                        server.own_error.get_or_insert_with(|| ErrorFields::parse(body));
                     }
                     false
                 }

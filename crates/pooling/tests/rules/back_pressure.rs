@@ -1,6 +1,7 @@
 //! Whoever is not read because somebody else is slow is read again.
 
 use super::bench::{Bench, IN_TRANSACTION, READY, config, done, message, query};
+use pgwire::replies::MAX_OWED;
 use std::time::Duration;
 
 /// A client in COPY whose server does not take what it is sent.
@@ -113,4 +114,23 @@ fn a_server_is_not_free_while_a_notice_for_its_client_is_half_there() {
     bench.answer(server, &notice[8..]);
     assert_eq!(bench.heard(client), notice, "the notice is whole");
     assert_eq!(bench.heard(other), b"", "nothing of it reaches another client");
+}
+
+#[test]
+fn a_client_with_too_much_in_flight_goes_on_when_half_of_it_is_answered() {
+    let mut bench = Bench::new(config("waiter_buffer = 1048576\n"));
+    let client = bench.connect("db");
+    let server = bench.open();
+    bench.say(client, &query("BEGIN"));
+    bench.answer(server, &[message(b'C', b"BEGIN\0"), IN_TRANSACTION.to_vec()].concat());
+    bench.heard(server);
+    let count = MAX_OWED + 10;
+    bench.say(client, &query("").repeat(count));
+    assert!(!bench.reads(client));
+    assert_eq!(bench.heard(server).len(), query("").len() * MAX_OWED);
+    let answer = [message(b'I', b""), IN_TRANSACTION.to_vec()].concat();
+    bench.answer(server, &answer.repeat(MAX_OWED / 2));
+    bench.answer(server, &answer);
+    assert!(bench.reads(client));
+    assert_eq!(bench.heard(server).len(), query("").len() * 10, "what was held follows");
 }

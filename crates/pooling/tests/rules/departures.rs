@@ -128,3 +128,49 @@ fn a_client_that_is_refused_during_a_stop_does_not_hold_it_up() {
     assert!(bench.is_closed(client), "its request is refused, and nothing else is to come");
     assert!(bench.engine.is_finished());
 }
+
+#[test]
+fn a_server_that_has_half_of_a_long_message_is_closed_without_a_word() {
+    let mut bench = Bench::new(config("waiter_buffer = 4096\n"));
+    let client = bench.connect("db");
+    let server = bench.open();
+    bench.say(client, &query(&"x".repeat(9_000))[..5_000]);
+    assert_eq!(bench.heard(server).len(), 5_000);
+    bench.end(client);
+    assert_eq!(bench.pool("db").sv_closing, 1);
+    assert_eq!(bench.heard(server), b"", "it would be read as the rest of the message");
+}
+
+#[test]
+fn a_message_that_may_be_held_is_never_sent_in_part() {
+    let mut bench = Bench::new(config(""));
+    let client = bench.connect("db");
+    let server = bench.open();
+    bench.say(client, &query("BEGIN"));
+    bench.answer(server, &[message(b'C', b"BEGIN\0"), IN_TRANSACTION.to_vec()].concat());
+    bench.heard(server);
+    let insert = query("INSERT");
+    bench.say(client, &[&insert[..], &insert[..7]].concat());
+    assert_eq!(bench.heard(server), insert);
+    bench.say(client, &insert[7..]);
+    assert_eq!(bench.heard(server), insert);
+}
+
+#[test]
+fn a_server_of_which_it_is_not_known_what_it_still_answers_is_closed() {
+    let mut bench = Bench::new(config(""));
+    let client = bench.connect("db");
+    let server = bench.open();
+    let batch = [
+        message(b'P', b"\0COPY\0\0\0"),
+        message(b'B', b"\0\0\0\0\0\0\0\0"),
+        message(b'E', b"\0\0\0\0\0"),
+        message(b'S', b""),
+    ];
+    bench.say(client, &batch.concat());
+    bench.answer(server, &[message(b'1', b""), message(b'2', b""), message(b'G', &[0, 0, 0])].concat());
+    bench.say(client, &[message(b'd', b"bad"), message(b'c', b""), message(b'S', b"")].concat());
+    bench.answer(server, &[message(b'E', b"SERROR\0C22P02\0Mno\0\0"), READY.to_vec()].concat());
+    assert_eq!(bench.pool("db").sv_closing, 1);
+    assert!(!bench.is_closed(client));
+}

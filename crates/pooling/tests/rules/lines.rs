@@ -174,3 +174,55 @@ fn one_dead_server_among_rested_ones_does_not_hold_up_the_client() {
     }
     panic!("no other server has been asked");
 }
+
+#[test]
+fn a_server_takes_over_what_its_client_has_set() {
+    let mut bench = Bench::new(config(""));
+    let client = bench.accept();
+    let mut body = 196_608u32.to_be_bytes().to_vec();
+    body.extend(b"user\0u\0database\0db\0application_name\0mine\0\0");
+    let mut packet = u32::try_from(body.len() + 4).expect("short").to_be_bytes().to_vec();
+    packet.extend(body);
+    bench.say(client, &packet);
+    let server = bench.open();
+    bench.heard(client);
+    bench.say(client, &query("SELECT 1"));
+    let set = query("SET application_name='mine';");
+    assert_eq!(bench.heard(server), [set, query("SELECT 1")].concat());
+    let report = message(b'S', b"application_name\0mine\0");
+    bench.answer(server, &[report, done(), done()].concat());
+    assert_eq!(bench.heard(client), done(), "it gets its own answer alone");
+    bench.say(client, &query("SELECT 2"));
+    assert_eq!(bench.heard(server), query("SELECT 2"), "once is enough");
+}
+
+#[test]
+fn a_waiter_that_says_goodbye_is_out_of_the_line_at_once() {
+    let mut bench = Bench::new(config("default_pool_size = 1\n"));
+    let holder = bench.connect("db");
+    let server = bench.open();
+    let waiter = bench.login();
+    bench.say(holder, &query("BEGIN"));
+    bench.answer(server, &[message(b'C', b"BEGIN\0"), IN_TRANSACTION.to_vec()].concat());
+    bench.say(waiter, &query("SELECT 1"));
+    assert_eq!(bench.pool("db").cl_waiting, 1);
+    bench.say(waiter, &message(b'X', b""));
+    assert_eq!(bench.pool("db").cl_waiting, 0);
+    assert_eq!(bench.pool("db").counters.dead_waiters, 1);
+}
+
+#[test]
+fn a_server_that_fails_its_test_is_replaced_in_the_same_turn() {
+    let mut bench = Bench::new(config(""));
+    let client = bench.connect("db");
+    let server = bench.open();
+    bench.say(client, &query("SELECT 1"));
+    bench.answer(server, &done());
+    bench.pass(Duration::from_secs(60));
+    bench.say(client, &query("SELECT 2"));
+    assert!(bench.wire.opens.is_empty());
+    bench.answer(server, &[message(b'E', b"SERROR\0C25006\0Mno\0\0"), b"Z\0\0\0\x05I".to_vec()].concat());
+    bench.due();
+    let next = bench.open();
+    assert_eq!(bench.heard(next), query("SELECT 2"));
+}

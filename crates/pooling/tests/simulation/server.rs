@@ -14,6 +14,7 @@ pub struct Backend {
     /// A query that has been read and not been answered.
     running: Option<Vec<u8>>,
     cancelled: bool,
+    late_signal: bool,
     /// The row that the last Bind asks for.
     bound: Option<String>,
     pub ended: bool,
@@ -31,10 +32,13 @@ impl Backend {
         self.input.extend_from_slice(bytes);
     }
 
-    /// A cancel request arrives: it hits what runs now, or nothing.
-    pub fn signal(&mut self) {
+    /// A cancel request arrives: it hits what runs now, or nothing. A late one is on its way still when its connection
+    /// has ended, and hits whatever runs next.
+    pub fn signal(&mut self, late: bool) {
         if self.running.is_some() || self.copying.is_some() {
             self.cancelled = true;
+        } else {
+            self.late_signal |= late;
         }
     }
 
@@ -54,6 +58,7 @@ impl Backend {
     /// Finishes what runs, or reads one message.
     pub fn work(&mut self) {
         if let Some(message) = self.running.take() {
+            self.cancelled |= std::mem::take(&mut self.late_signal);
             if std::mem::take(&mut self.cancelled) {
                 self.fail("57014");
                 if message[0] == b'Q' {
@@ -173,6 +178,8 @@ impl Backend {
                 self.failed = false;
                 self.message(b'C', b"ROLLBACK\0");
             }
+            // The ROLLBACK before it was cancelled.
+            "DISCARD ALL" if failed => self.fail("25P02"),
             "DISCARD ALL" => {
                 assert!(!self.in_transaction, "DISCARD ALL inside a transaction");
                 self.session_mark = None;

@@ -6,9 +6,9 @@ use super::server::Backend;
 use super::wire::Wire;
 use overload::Moment;
 use overload::cause::Cause;
-use pooling::{Engine, Shutdown};
 use pooling::connection::{ClientId, ConnectionId, ServerId};
 use pooling::seam::{CancelQuery, ClientAddress, OpenFailure, OpenServer, OpenedServer};
+use pooling::{Engine, Shutdown};
 use settings::pooler::PoolerConfig;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -168,9 +168,14 @@ impl World {
 
     fn deliver_from_client(&mut self) {
         if let Some(id) = self.pick_client() {
-            let most = if self.random.chance(50) { 1 + self.random.below(12) } else { 64 * 1024 };
+            let most = self.part_size();
             self.deliver_client(id, most);
         }
+    }
+
+    fn part_size(&mut self) -> usize {
+        let greatest = [12, 12, 6_000, 64 * 1024][self.random.below(4)];
+        1 + self.random.below(greatest)
     }
 
     fn deliver_client(&mut self, id: ClientId, most: usize) -> bool {
@@ -195,7 +200,7 @@ impl World {
 
     fn deliver_from_server(&mut self) {
         if let Some(id) = self.pick_server() {
-            let most = if self.random.chance(50) { 1 + self.random.below(12) } else { 64 * 1024 };
+            let most = self.part_size();
             self.deliver_server(id, most);
         }
     }
@@ -270,7 +275,7 @@ impl World {
         } else {
             *signalled = true;
             if let Some(backend) = self.backends.get_mut(&request.server) {
-                backend.signal();
+                backend.signal(self.random.chance(30));
             }
         }
     }
