@@ -134,3 +134,19 @@ fn a_client_with_too_much_in_flight_goes_on_when_half_of_it_is_answered() {
     assert!(bench.reads(client));
     assert_eq!(bench.heard(server).len(), query("").len() * 10, "what was held follows");
 }
+
+#[test]
+fn a_server_is_not_read_while_its_client_does_not_take_the_answer() {
+    let mut bench = Bench::new(config(""));
+    let client = bench.connect("db");
+    let server = bench.open();
+    bench.heard(client);
+    bench.say(client, &query("SELECT 1"));
+    bench.stop(client);
+    let row = message(b'D', &[0; 100]);
+    bench.answer(server, &row);
+    assert!(!bench.reads(server));
+    bench.take(client);
+    assert!(bench.reads(server));
+    assert_eq!(bench.heard(client), row);
+}

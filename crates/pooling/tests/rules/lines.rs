@@ -175,25 +175,71 @@ fn one_dead_server_among_rested_ones_does_not_hold_up_the_client() {
     panic!("no other server has been asked");
 }
 
-#[test]
-fn a_server_takes_over_what_its_client_has_set() {
-    let mut bench = Bench::new(config(""));
-    let client = bench.accept();
+/// A start-up packet of a client with this application name.
+fn startup_as(name: &str) -> Vec<u8> {
     let mut body = 196_608u32.to_be_bytes().to_vec();
-    body.extend(b"user\0u\0database\0db\0application_name\0mine\0\0");
+    body.extend(format!("user\0u\0database\0db\0application_name\0{name}\0\0").as_bytes());
     let mut packet = u32::try_from(body.len() + 4).expect("short").to_be_bytes().to_vec();
     packet.extend(body);
-    bench.say(client, &packet);
+    packet
+}
+
+#[test]
+fn values_that_no_server_has_taken_yet_are_set_before_the_request_runs() {
+    let mut bench = Bench::new(config(""));
+    let client = bench.accept();
+    bench.say(client, &startup_as("mine"));
     let server = bench.open();
     bench.heard(client);
     bench.say(client, &query("SELECT 1"));
     let set = query("SET application_name='mine';");
-    assert_eq!(bench.heard(server), [set, query("SELECT 1")].concat());
-    let report = message(b'S', b"application_name\0mine\0");
-    bench.answer(server, &[report, done(), done()].concat());
-    assert_eq!(bench.heard(client), done(), "it gets its own answer alone");
+    assert_eq!(bench.heard(server), set, "the request waits for the answer to that");
     bench.say(client, &query("SELECT 2"));
-    assert_eq!(bench.heard(server), query("SELECT 2"), "once is enough");
+    assert_eq!(bench.heard(server), b"", "and so does what follows it");
+    bench.answer(server, &[message(b'S', b"application_name\0mine\0"), done()].concat());
+    assert_eq!(bench.heard(server), [query("SELECT 1"), query("SELECT 2")].concat());
+    bench.answer(server, &[done(), done()].concat());
+    assert_eq!(bench.heard(client), [done(), done()].concat(), "it gets its own answers alone");
+    bench.say(client, &query("SELECT 3"));
+    assert_eq!(bench.heard(server), query("SELECT 3"), "once is enough");
+}
+
+#[test]
+fn values_that_a_server_has_taken_before_go_ahead_of_the_request_in_one_write() {
+    let mut bench = Bench::new(config(""));
+    let names = ["mine", "yours", "mine"];
+    let clients = names.map(|name| {
+        let client = bench.accept();
+        bench.say(client, &startup_as(name));
+        client
+    });
+    let server = bench.open();
+    for (client, name) in clients.into_iter().zip(names).take(2) {
+        bench.say(client, &query("SELECT 1"));
+        let report = message(b'S', format!("application_name\0{name}\0").as_bytes());
+        bench.answer(server, &[report, done()].concat());
+        bench.answer(server, &done());
+        bench.heard(client);
+    }
+    bench.heard(server);
+    bench.say(clients[2], &query("SELECT 1"));
+    let set = query("SET application_name='mine';");
+    assert_eq!(bench.heard(server), [set, query("SELECT 1")].concat());
+}
+
+#[test]
+fn a_request_does_not_run_when_its_parameters_cannot_be_set() {
+    let mut bench = Bench::new(config(""));
+    let client = bench.accept();
+    bench.say(client, &startup_as("mine"));
+    let server = bench.open();
+    bench.heard(client);
+    bench.say(client, &query("DELETE"));
+    bench.heard(server);
+    bench.answer(server, &[message(b'E', b"SERROR\0C22023\0Mno\0\0"), message(b'Z', b"I")].concat());
+    assert_eq!(bench.heard(server), query("DISCARD ALL"), "the request is not sent");
+    let farewell = bench.heard(client);
+    assert!(farewell.starts_with(b"E") && farewell.windows(6).any(|part| part == b"C22023"));
 }
 
 #[test]
@@ -225,4 +271,15 @@ fn a_server_that_fails_its_test_is_replaced_in_the_same_turn() {
     bench.due();
     let next = bench.open();
     assert_eq!(bench.heard(next), query("SELECT 2"));
+}
+
+#[test]
+fn a_pool_that_waits_for_the_login_of_another_is_next() {
+    let databases = "db = host=127.0.0.1 user=u\nother = host=127.0.0.1 user=u\n";
+    let mut bench = Bench::new(config_of(databases, "server_login_concurrency = 1\n"));
+    bench.connect("db");
+    bench.connect("other");
+    assert_eq!(bench.wire.opens.len(), 1, "one login at a time");
+    bench.open();
+    assert_eq!(bench.wire.opens.len(), 1, "and then the other's");
 }
