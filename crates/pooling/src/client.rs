@@ -53,6 +53,9 @@ pub(crate) enum ClientState {
     Idle,
     /// Not logged in yet.
     Login(Box<Login>),
+    /// Has a server on which its parameters are being set, with values that no server has taken yet; its request waits
+    /// for that, since it must not run with another client's.
+    Preparing { server: ServerId },
     /// Bytes that mean nothing any more are thrown away: `discard` of the present message, and what `until` says.
     Skipping { discard: u32, until: Until },
     /// In its pool's waiting line.
@@ -103,7 +106,7 @@ impl Client {
     /// The state's name as SHOW CLIENTS prints it.
     pub(crate) const fn state_name(&self) -> &'static str {
         match self.state {
-            ClientState::Active { .. } => "active",
+            ClientState::Active { .. } | ClientState::Preparing { .. } => "active",
             ClientState::AwaitingWelcome(_) | ClientState::Waiting(_) => "waiting",
             ClientState::Cancelling => "active_cancel_req",
             ClientState::Idle | ClientState::Skipping { .. } => "idle",

@@ -191,7 +191,11 @@ impl Engine {
     pub fn on_hangup(&mut self, transport: &mut impl Transport, id: ConnectionId, reset: bool) {
         if let ConnectionId::Client(client) = id
             && let Some(found) = self.clients.find(client)
-            && (reset || matches!(found.state, ClientState::Waiting(_) | ClientState::AwaitingWelcome(_)))
+            && (reset
+                || matches!(
+                    found.state,
+                    ClientState::Waiting(_) | ClientState::AwaitingWelcome(_) | ClientState::Preparing { .. }
+                ))
         {
             self.client_gone(transport, client, "client unexpected eof");
         }

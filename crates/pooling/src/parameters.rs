@@ -3,7 +3,7 @@
 //! Sets are shared and interned: equal sets are one allocation, so that the usual case, "the server has what this
 //! client wants", is one pointer comparison.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -48,7 +48,8 @@ impl Tracked {
 #[derive(Debug)]
 pub struct Parameters {
     names: Vec<String>,
-    sets: HashSet<Arc<Tracked>>,
+    /// And whether a server has taken all of their values.
+    sets: HashMap<Arc<Tracked>, bool>,
 }
 
 impl Parameters {
@@ -61,7 +62,7 @@ impl Parameters {
                 names.push(name.clone());
             }
         }
-        Self { names, sets: HashSet::new() }
+        Self { names, sets: HashMap::new() }
     }
 
     /// The index of a parameter by name; names are case-insensitive, as in PostgreSQL.
@@ -120,16 +121,29 @@ impl Parameters {
         if sql.is_empty() { None } else { Some(sql) }
     }
 
+    /// A server has taken every value of this set.
+    pub fn note_proven(&mut self, set: &Arc<Tracked>) {
+        if let Some(proven) = self.sets.get_mut(set) {
+            *proven = true;
+        }
+    }
+
+    /// True if a server has taken every value of this set before.
+    #[must_use]
+    pub fn is_proven(&self, set: &Arc<Tracked>) -> bool {
+        self.sets.get(set).copied().unwrap_or(false)
+    }
+
     fn intern(&mut self, set: Tracked) -> Arc<Tracked> {
-        if let Some(known) = self.sets.get(&set) {
+        if let Some((known, _)) = self.sets.get_key_value(&set) {
             return known.clone();
         }
         let set = Arc::new(set);
         if self.sets.len() >= MAX_INTERNED {
-            self.sets.retain(|known| Arc::strong_count(known) > 1);
+            self.sets.retain(|known, _| Arc::strong_count(known) > 1);
         }
         if self.sets.len() < MAX_INTERNED {
-            self.sets.insert(set.clone());
+            self.sets.insert(set.clone(), false);
         }
         set
     }

@@ -131,9 +131,10 @@ impl Pool {
     }
 
     /// Logins that are wanted now, before any limit: one for each waiter that no login or test under way will serve, and what
-    /// is missing of the minimum. Clients that wait for the greeting are about to ask for more than that.
+    /// is missing of the minimum. The greeting needs one server, however many clients wait for it: what nobody has
+    /// proven yet, such as a password, is tried once and not by a crowd.
     pub(crate) fn wanted(&self) -> usize {
-        let waiting = self.line.len() + self.welcomes.len();
+        let waiting = self.line.len() + usize::from(!self.welcomes.is_empty());
         let for_waiters = waiting.saturating_sub(self.logins + self.tests);
         let for_minimum = self.settings.min_pool_size.saturating_sub(self.live() + self.logins);
         for_waiters.max(for_minimum)

@@ -207,13 +207,17 @@ impl Transport for Sockets {
         }
     }
 
+    /// From the system directly: a few bytes for each login, and no generator of our own to seed at the start.
     fn random(&mut self) -> [u8; 32] {
         let mut bytes = [0; 32];
         #[expect(
             clippy::expect_used,
             reason = "without random bytes no login is safe, and the system always has some"
         )]
-        aws_lc_rs::rand::fill(&mut bytes).expect("the system has random bytes");
+        let filled = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
+            .expect("the system has random bytes");
+        // Up to 256 bytes come whole.
+        assert_eq!(filled, bytes.len(), "the system gave too few random bytes");
         bytes
     }
 

@@ -46,7 +46,11 @@ impl Reloading {
 }
 
 /// What is worth saying, and how much is to be logged from now on.
-async fn reload(handle: &EngineHandle, path: PathBuf, started: &General) -> Result<(ReloadReport, u8), String> {
+async fn reload(
+    handle: &EngineHandle,
+    path: PathBuf,
+    started: &General,
+) -> Result<(ReloadReport, u8), String> {
     let loaded = tokio::task::spawn_blocking(move || load(&path)).await.map_err(|error| error.to_string())?;
     let loaded = loaded.map_err(|diagnostics| words_of(&diagnostics))?;
     let warnings = loaded.notes.iter().filter(|note| note.severity != Severity::Note).map(line);

@@ -24,6 +24,8 @@ struct Outcome {
     /// The client's transaction is over and nothing is owed.
     released: bool,
     desync: Option<Desync>,
+    /// The client's parameters have been set.
+    parameters_set: bool,
     /// A query of the pooler's own failed while the client has the server: its parameters cannot be set.
     set_failed: Option<ErrorFields>,
 }
@@ -60,7 +62,7 @@ impl Engine {
         client: Option<ClientId>,
         bytes: &[u8],
     ) -> Outcome {
-        let mut outcome = Outcome { released: false, desync: None, set_failed: None };
+        let mut outcome = Outcome { released: false, desync: None, parameters_set: false, set_failed: None };
         let Some(server) = self.servers.find_mut(id) else { return outcome };
         let now = self.now;
         let pool_id = server.pool;
@@ -113,7 +115,17 @@ impl Engine {
                 }
                 Received::Ready(Origin::Pooler, _) => {
                     if let Some(client) = client {
-                        take_set_result(server, &mut self.clients, client, &mut outcome);
+                        match server.own_error.take() {
+                            Some(error) => outcome.set_failed = Some(error),
+                            None => outcome.parameters_set = true,
+                        }
+                        if let Some(client) = self.clients.find_mut(client).filter(|_| outcome.parameters_set)
+                        {
+                            // The server may spell a value in its own way: that is the client's from now on.
+                            self.parameters.note_proven(&client.parameters);
+                            self.parameters.note_proven(&server.parameters);
+                            client.parameters = server.parameters.clone();
+                        }
                     }
                     false
                 }
@@ -134,7 +146,7 @@ impl Engine {
             if let Received::Ready(Origin::Client, status) = received {
                 note_ready(&mut self.pools[pool_id.0 as usize], server, status, now);
                 // A client in the middle of a long message keeps the server until the message is over.
-                outcome.released |= server.replies.is_settled() && !in_long_message(&self.clients, client);
+                outcome.released |= server.replies.is_settled() && !still_needs_it(&self.clients, client);
             }
             if forwarded {
                 run.get_or_insert(at);
@@ -157,7 +169,7 @@ impl Engine {
         outcome.released |= client.is_some()
             && server.rest == 0
             && server.replies.is_settled()
-            && !in_long_message(&self.clients, client);
+            && !still_needs_it(&self.clients, client);
         if let Some(client) = client {
             if let Some(start) = run {
                 sent += at - start;
@@ -205,6 +217,9 @@ impl Engine {
             self.dismiss_client(transport, client_id, &farewell, "parameters of the client cannot be set");
             return;
         }
+        if outcome.parameters_set && self.begin_prepared(transport, id, client_id) {
+            return;
+        }
         if outcome.released {
             self.release_from_client(transport, id, client_id);
         } else if let Some(server) = self.servers.find(id) {
@@ -213,6 +228,18 @@ impl Engine {
             }
             self.arm_active(client_id);
         }
+    }
+
+    /// The parameters of a client that waited for that are set: its request goes out.
+    fn begin_prepared(&mut self, transport: &mut impl Transport, id: ServerId, client_id: ClientId) -> bool {
+        let Some(client) = self.clients.find_mut(client_id) else { return false };
+        if !matches!(client.state, ClientState::Preparing { .. }) {
+            return false;
+        }
+        client.state = ClientState::Active { server: id, streaming: 0 };
+        transport.set_reading(client_id.into(), true);
+        self.forward_request(transport, client_id, id, &[], None);
+        true
     }
 
     /// The transaction is over: the client is idle, the server goes on to the next.
@@ -253,24 +280,6 @@ impl Engine {
     }
 }
 
-/// The pooler's own SET, sent ahead of a client's request, has been answered.
-fn take_set_result(
-    server: &mut Server,
-    clients: &mut Slab<ClientId, Client>,
-    client: ClientId,
-    outcome: &mut Outcome,
-) {
-    match server.own_error.take() {
-        Some(error) => outcome.set_failed = Some(error),
-        // The server may spell a value in its own way: that spelling is the client's from now on.
-        None => {
-            if let Some(client) = clients.find_mut(client) {
-                client.parameters = server.parameters.clone();
-            }
-        }
-    }
-}
-
 /// True for an error after which the server closes by itself. The severity that is not translated has the code `V`.
 fn says_fatal(body: &[u8]) -> bool {
     body.split(|&byte| byte == 0).any(|field| matches!(field, b"VFATAL" | b"VPANIC"))
@@ -282,10 +291,12 @@ fn reported(body: &[u8]) -> Option<(&str, &str)> {
     Some((std::str::from_utf8(name).ok()?, std::str::from_utf8(value).ok()?))
 }
 
-fn in_long_message(clients: &Slab<ClientId, Client>, client: Option<ClientId>) -> bool {
-    client
-        .and_then(|id| clients.find(id))
-        .is_some_and(|client| matches!(client.state, ClientState::Active { streaming: 1.., .. }))
+/// True if the client is not done with its server although nothing is owed: it is in the middle of a long message, or
+/// its request still waits for its parameters.
+fn still_needs_it(clients: &Slab<ClientId, Client>, client: Option<ClientId>) -> bool {
+    client.and_then(|id| clients.find(id)).is_some_and(|client| {
+        matches!(client.state, ClientState::Active { streaming: 1.., .. } | ClientState::Preparing { .. })
+    })
 }
 
 /// Counts a finished query, and a finished transaction.

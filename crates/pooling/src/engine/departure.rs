@@ -93,6 +93,7 @@ impl Engine {
                 }
                 self.abandon_server(transport, server, streaming > 0);
             }
+            ClientState::Preparing { server } => self.abandon_server(transport, server, false),
             ClientState::Cancelling | ClientState::Idle | ClientState::Skipping { .. } => {}
         }
         if let Some(pool_id) = client.pool {

@@ -98,14 +98,24 @@ impl Engine {
         server.from_line = from_line;
         server.served = true;
         self.pools[server.pool.0 as usize].counters.server_assignment_count += 1;
-        let prefix = self.parameters.difference(&server.parameters, &client.parameters).and_then(|sql| {
-            let mut query = Vec::with_capacity(sql.len() + 6);
-            frontend::query(&mut query, &sql);
-            server.own_error = None;
-            // A server at rest owes nothing, so there is room.
-            server.replies.sent(b'Q', Origin::Pooler).ok().map(|()| query)
-        });
-        self.forward_request(transport, id, server_id, bytes, prefix.as_deref());
+        let Some(sql) = self.parameters.difference(&server.parameters, &client.parameters) else {
+            return self.forward_request(transport, id, server_id, bytes, None);
+        };
+        let mut query = Vec::with_capacity(sql.len() + 6);
+        frontend::query(&mut query, &sql);
+        server.own_error = None;
+        // A server at rest owes nothing, so there is room.
+        let _ = server.replies.sent(b'Q', Origin::Pooler);
+        if self.parameters.is_proven(&client.parameters) {
+            return self.forward_request(transport, id, server_id, bytes, Some(&query));
+        }
+        client.state = ClientState::Preparing { server: server_id };
+        client.held = bytes.to_vec();
+        if client.held.len() >= self.config.general.waiter_buffer {
+            transport.set_reading(id.into(), false);
+        }
+        transport.send(server_id.into(), &[&query]);
+        self.arm_active(id);
     }
 
     /// A server has nothing to do with its last client any more: the next one gets it, in the same turn.

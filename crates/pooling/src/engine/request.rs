@@ -26,7 +26,9 @@ impl Engine {
         match client.state {
             ClientState::Active { server, .. } => self.forward_request(transport, id, server, bytes, None),
             ClientState::Idle => self.begin_request(transport, id, bytes),
-            ClientState::Waiting(_) | ClientState::AwaitingWelcome(_) => self.watch(transport, id, bytes),
+            ClientState::Waiting(_) | ClientState::AwaitingWelcome(_) | ClientState::Preparing { .. } => {
+                self.watch(transport, id, bytes);
+            }
             ClientState::Login(_) => self.on_login_bytes(transport, id, bytes),
             ClientState::Skipping { .. } => self.skip(transport, id, bytes),
             // Nothing that follows a cancel request means anything.

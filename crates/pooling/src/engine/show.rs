@@ -92,7 +92,9 @@ impl Engine {
                     _ => None,
                 };
                 let link = match client.state {
-                    ClientState::Active { server, .. } => Some(ConnectionId::from(server).to_token()),
+                    ClientState::Active { server, .. } | ClientState::Preparing { server } => {
+                        Some(ConnectionId::from(server).to_token())
+                    }
                     _ => None,
                 };
                 ClientRow {

@@ -49,9 +49,10 @@ impl Engine {
                 ClientState::Idle | ClientState::Skipping { .. } | ClientState::AwaitingWelcome(_) => {
                     how >= Shutdown::WaitForServers
                 }
-                ClientState::Active { .. } | ClientState::Waiting(_) | ClientState::Cancelling => {
-                    how == Shutdown::Now
-                }
+                ClientState::Active { .. }
+                | ClientState::Preparing { .. }
+                | ClientState::Waiting(_)
+                | ClientState::Cancelling => how == Shutdown::Now,
             };
             if goes {
                 self.dismiss_client(transport, id, &farewell, "pooler is shutting down");

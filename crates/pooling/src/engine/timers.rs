@@ -231,7 +231,7 @@ impl Engine {
         // Each limit: since when, how long, SQLSTATE, text, and whether it acts only while others wait.
         let mut limits: Vec<(Moment, Duration, &str, &str, bool)> = Vec::new();
         match client.state {
-            ClientState::Active { server, .. } => {
+            ClientState::Active { server, .. } | ClientState::Preparing { server } => {
                 let server = self.servers.find(server)?;
                 limits.push((
                     server.assigned_at,

@@ -276,7 +276,7 @@ fn a_server_that_fails_its_test_is_replaced_in_the_same_turn() {
 #[test]
 fn a_pool_that_waits_for_the_login_of_another_is_next() {
     let databases = "db = host=127.0.0.1 user=u\nother = host=127.0.0.1 user=u\n";
-    let mut bench = Bench::new(config_of(databases, "server_login_concurrency = 1\n"));
+    let mut bench = Bench::new(config_of(databases, "server_login_concurrency = 1\nserver_login_rate = 0\n"));
     bench.connect("db");
     bench.connect("other");
     assert_eq!(bench.wire.opens.len(), 1, "one login at a time");
