@@ -111,9 +111,7 @@ impl LoginPlane {
             }
             Request::Derive(request) => {
                 self.tasks.spawn(async move {
-                    if let Some(derived) = verifier::derive(request).await {
-                        inbox.answer(Letter::Verifier(derived));
-                    }
+                    inbox.answer(Letter::Verifier(verifier::derive(request).await));
                 });
             }
         }

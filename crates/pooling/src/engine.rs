@@ -75,7 +75,7 @@ pub struct Engine {
     /// Waiters are being refused: what they ask next is not looked at within that.
     refusing: bool,
     /// Whose cancel request is on its way to a server.
-    cancellers: HashMap<ServerId, ClientId>,
+    cancellers: HashMap<ServerId, Vec<ClientId>>,
 }
 
 /// A server address and the pace at which logins to it may start.

@@ -166,8 +166,8 @@ pub struct DerivedVerifier {
     pub client: ClientId,
     /// The user.
     pub user: String,
-    /// The verifier.
-    pub verifier: Arc<Verifier>,
+    /// The verifier; `None` if it could not be derived, such as for too many at once.
+    pub verifier: Option<Arc<Verifier>>,
 }
 
 /// A login to the console.

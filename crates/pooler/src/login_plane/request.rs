@@ -2,7 +2,7 @@
 
 use crate::control::inbox::Letter;
 use overload::cause::Cause;
-use pooling::seam::{CancelQuery, ConsoleLogin, DeriveVerifier, OpenFailure, OpenServer};
+use pooling::seam::{CancelQuery, ConsoleLogin, DeriveVerifier, DerivedVerifier, OpenFailure, OpenServer};
 use settings::pooler::Keepalive;
 use std::os::fd::OwnedFd;
 use tokio::sync::mpsc::{self, Receiver, Sender};
@@ -59,8 +59,7 @@ impl PlaneSender {
 }
 
 impl Request {
-    /// The answer to a request that nobody will serve. A derivation has none: its client's login runs into its time
-    /// limit. A console session is closed.
+    /// The answer to a request that nobody will serve. A console session has none: it is closed.
     pub(crate) fn refuse(self) -> Option<Letter> {
         match self {
             Self::Open(request, _) => {
@@ -73,9 +72,8 @@ impl Request {
                 Some(Letter::ServerFailed(request.attempt, failure))
             }
             Self::Cancel(request) => Some(Letter::CancelEnded(request.server)),
-            Self::Derive(request) => {
-                tracing::error!(user = request.user, "the login plane is full, a login is lost");
-                None
+            Self::Derive(DeriveVerifier { client, user, .. }) => {
+                Some(Letter::Verifier(DerivedVerifier { client, user, verifier: None }))
             }
             Self::Console(_) => {
                 tracing::error!("the login plane is full, a console session is closed");

@@ -6,24 +6,21 @@ use pooling::seam::{DeriveVerifier, DerivedVerifier};
 use settings::pooler::Secret;
 use std::sync::Arc;
 
-/// `None` if the secret is no plain password or the iterations are out of bounds: neither passes the configuration's
-/// check, and the client's login then runs into its time limit.
-pub(super) async fn derive(request: DeriveVerifier) -> Option<DerivedVerifier> {
+/// Without a verifier if the secret is no plain password or the iterations are out of bounds; neither passes the
+/// configuration's check.
+pub(super) async fn derive(request: DeriveVerifier) -> DerivedVerifier {
     let DeriveVerifier { client, user, secret, iterations, salt } = request;
-    let Secret::Plain(password) = secret else {
-        tracing::error!(user, "cannot derive a SCRAM verifier: no plain password");
-        return None;
+    let verifier = match secret {
+        Secret::Plain(password) => {
+            let derived = aside(move || Verifier::derive(password.as_bytes(), &salt, iterations)).await;
+            derived
+                .map_err(|error| error.to_string())
+                .and_then(|derived| derived.map_err(|error| error.to_string()))
+        }
+        Secret::Md5(_) | Secret::ScramVerifier(_) => Err("no plain password".to_owned()),
     };
-    let derive = move || Verifier::derive(password.as_bytes(), &salt, iterations);
-    match aside(derive).await {
-        Ok(Ok(verifier)) => Some(DerivedVerifier { client, user, verifier: Arc::new(verifier) }),
-        Ok(Err(error)) => {
-            tracing::error!(user, %error, "cannot derive a SCRAM verifier");
-            None
-        }
-        Err(error) => {
-            tracing::error!(user, %error, "cannot derive a SCRAM verifier");
-            None
-        }
+    if let Err(error) = &verifier {
+        tracing::error!(user, error, "cannot derive a SCRAM verifier");
     }
+    DerivedVerifier { client, user, verifier: verifier.ok().map(Arc::new) }
 }

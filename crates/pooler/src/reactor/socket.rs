@@ -6,8 +6,9 @@ use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Bytes kept for a peer that does not read; a connection that is owed more has failed. The engine stops reading from
-/// the source at the first kept byte, so that ordinarily one read buffer and a few messages of our own are kept.
-pub(crate) const MAX_KEPT_BYTES: usize = 1 << 20;
+/// the source at the first kept byte: what is kept is at most what a waiter may hold (1 MB), a read buffer, and a few
+/// messages of our own.
+pub(crate) const MAX_KEPT_BYTES: usize = 2 << 20;
 /// Parts of one `sendmsg`; more are sent by another.
 const MAX_PARTS: usize = 16;
 const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL.union(SendFlags::DONTWAIT);

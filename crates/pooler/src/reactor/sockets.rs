@@ -185,6 +185,11 @@ impl Transport for Sockets {
     fn set_reading(&mut self, of: ConnectionId, on: bool) {
         let Some(socket) = self.find(of) else { return };
         socket.reading_on = on;
+        if !on {
+            // Whoever stops reading may stand elsewhere than when the hang-up was told.
+            socket.told_read_closed = false;
+            socket.told_reset = false;
+        }
         // Off: a hang-up that has been seen is to be told. On: bytes may have come in the meantime.
         if socket.read_closed || on && socket.readable {
             self.make_ready(of);

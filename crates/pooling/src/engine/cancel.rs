@@ -7,6 +7,10 @@ use crate::seam::Transport;
 use crate::server::ServerState;
 use crate::texts;
 
+/// Cancel requests on their way to one server: the first may be late and hit what ran before, the second is for what
+/// runs now. More would say nothing new.
+const MAX_CANCELS: u32 = 2;
+
 impl Engine {
     /// A connection has shown a cancel key. It is closed when the cancel request has ended, as PostgreSQL does.
     pub(super) fn on_cancel_request(
@@ -38,14 +42,14 @@ impl Engine {
                 let needs_one = self
                     .servers
                     .find(server)
-                    // One on its way does for all that ask meanwhile; at rest there is nothing to cancel.
-                    .is_some_and(|server| server.cancels == 0 && !server.replies.is_empty());
+                    // At rest there is nothing to cancel.
+                    .is_some_and(|server| server.cancels < MAX_CANCELS && !server.replies.is_empty());
                 if needs_one {
                     self.start_cancel(transport, server);
                     if let Some(pool) = self.servers.find(server).map(|server| server.pool) {
                         self.pool_mut(pool).counters.client_cancels += 1;
                     }
-                    self.cancellers.insert(server, id);
+                    self.cancellers.entry(server).or_default().push(id);
                     return;
                 }
             }
@@ -56,8 +60,14 @@ impl Engine {
 
     /// The connection of a cancel request has ended: it will not arrive any more.
     pub fn on_cancel_ended(&mut self, transport: &mut impl Transport, id: ServerId) {
-        if let Some(requester) = self.cancellers.remove(&id) {
-            self.client_gone(transport, requester, "cancel request");
+        if let Some(requesters) = self.cancellers.get_mut(&id) {
+            let requester = requesters.pop();
+            if requesters.is_empty() {
+                self.cancellers.remove(&id);
+            }
+            if let Some(requester) = requester {
+                self.client_gone(transport, requester, "cancel request");
+            }
         }
         let Some(server) = self.servers.find_mut(id) else { return };
         server.cancels = server.cancels.saturating_sub(1);

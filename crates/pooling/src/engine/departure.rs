@@ -304,7 +304,9 @@ impl Engine {
             self.drop_client(transport, client, farewell, "server conn crashed?");
         }
         self.serve_from_idle(transport, pool_id);
+        let address = self.pool(pool_id).address;
         self.fill_freed_place(transport, pool_id);
+        self.feed_hungry(transport, address);
     }
 
     /// Takes a server out of every list.

@@ -237,9 +237,18 @@ impl Engine {
 
     /// A verifier has been derived: the login that waits for it goes on.
     pub fn on_verifier(&mut self, transport: &mut impl Transport, derived: DerivedVerifier) {
+        let Some(verifier) = derived.verifier else {
+            self.deriving.remove(&derived.user);
+            let waits = |client: &Client| matches!(&client.state, ClientState::Login(login) if matches!(**login, Login::Deriving(_)));
+            if self.clients.find(derived.client).is_some_and(waits) {
+                let text = "the pooler cannot check passwords at present";
+                self.refuse_login(transport, derived.client, texts::TOO_MANY_CONNECTIONS, text);
+            }
+            return;
+        };
         // Otherwise the secret has changed since it was asked for: who waits asks again.
-        if self.deriving.get(&derived.user).is_some_and(|salt| derived.verifier.salt() == salt) {
-            self.verifiers.insert(derived.user, derived.verifier);
+        if self.deriving.get(&derived.user).is_some_and(|salt| verifier.salt() == salt) {
+            self.verifiers.insert(derived.user, verifier);
         }
         let Some(client) = self.clients.find_mut(derived.client) else { return };
         match std::mem::replace(&mut client.state, ClientState::Idle) {

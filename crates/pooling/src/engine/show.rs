@@ -53,9 +53,10 @@ impl Engine {
             cl_waiting: waiting,
             cl_active_cancel_req: self
                 .cancellers
-                .keys()
-                .filter(|&&server| self.servers.find(server).is_some_and(|server| server.pool == id))
-                .count(),
+                .iter()
+                .filter(|&(&server, _)| self.servers.find(server).is_some_and(|server| server.pool == id))
+                .map(|(_, requesters)| requesters.len())
+                .sum(),
             sv_active: pool.active,
             sv_active_cancel: 0,
             sv_being_canceled: 0,

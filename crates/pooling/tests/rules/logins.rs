@@ -17,7 +17,7 @@ fn derive(bench: &mut Bench, request: &DeriveVerifier) {
     let Secret::Plain(password) = &request.secret else { panic!("a plain password") };
     let verifier = Verifier::derive(password.as_bytes(), &request.salt, request.iterations).expect("valid");
     let user = request.user.clone();
-    let derived = DerivedVerifier { client: request.client, user, verifier: Arc::new(verifier) };
+    let derived = DerivedVerifier { client: request.client, user, verifier: Some(Arc::new(verifier)) };
     bench.engine.on_verifier(&mut bench.wire, derived);
 }
 
@@ -48,4 +48,18 @@ fn clients_that_log_in_at_the_same_time_do_not_pass_the_limit() {
     }
     let closed = clients.iter().filter(|&&client| bench.is_closed(client)).count();
     assert_eq!(closed, 3, "two are let in");
+}
+
+#[test]
+fn a_login_whose_password_cannot_be_hashed_hears_so_and_the_next_one_asks_again() {
+    let mut bench = Bench::new(scram_config("secret"));
+    let client = bench.connect("db");
+    let request = bench.wire.derives.remove(0);
+    let failed = DerivedVerifier { client: request.client, user: request.user, verifier: None };
+    bench.engine.on_verifier(&mut bench.wire, failed);
+    assert!(bench.is_closed(client));
+    let told = bench.heard(client);
+    assert!(told.windows(6).any(|part| part == b"C53300"), "it is told why: {told:?}");
+    bench.connect("db");
+    assert_eq!(bench.wire.derives.len(), 1);
 }
