@@ -3,14 +3,14 @@
 //! `docs/decisions/0001-io.md`; time and a comparison with PgBouncer are what `holdfast bench cost` is for.
 //!
 //! The release build is made by the first test that needs it, which takes minutes on a fresh clone. Without strace or
-//! valgrind their tests say that they are skipped.
+//! valgrind their tests say that they are not run.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::print_stderr,
-    reason = "a test that cannot go on has failed, and one that is skipped says so"
+    reason = "a test that cannot go on has failed, and a count is worth a line"
 )]
 
 #[path = "support/support.rs"]

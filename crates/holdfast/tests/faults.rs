@@ -5,8 +5,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    clippy::print_stderr,
-    reason = "a test that cannot go on has failed, and one that is skipped says so"
+    reason = "a test that cannot go on has failed"
 )]
 
 #[path = "support/support.rs"]

@@ -299,6 +299,10 @@ impl ReplyQueue {
             && let Some(end) = self.owed.iter().position(|owed| owed.kind == Kind::CopyEnd)
         {
             self.owed.drain(1..=end);
+            // Its Sync was one of those that were ignored: the batch is open until the client sends another.
+            if kind == Kind::Execute && !self.owed.iter().any(|owed| owed.kind == Kind::Sync) {
+                self.open_batch = true;
+            }
         }
         self.copy = Copy::None;
         if kind == Kind::Execute {

@@ -95,6 +95,20 @@ fn sync_inside_copy_in_brings_no_reply() {
 }
 
 #[test]
+fn a_copy_whose_only_sync_was_swallowed_is_not_over_before_the_next_one() {
+    let mut queue = ReplyQueue::new();
+    send(&mut queue, b"PBES");
+    receive(&mut queue, "12G");
+    send(&mut queue, b"dc");
+    receive(&mut queue, "C");
+    assert!(!queue.is_settled(), "the server waits for a Sync");
+    assert_eq!(queue.owes(), Owes::Batch);
+    send(&mut queue, b"S");
+    receive(&mut queue, ":I");
+    assert!(queue.is_settled() && !queue.is_doubtful());
+}
+
+#[test]
 fn a_copy_sent_ahead_of_its_answer_is_understood() {
     let mut queue = ReplyQueue::new();
     send(&mut queue, b"PBEddcSQ");

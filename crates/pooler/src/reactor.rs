@@ -1,7 +1,7 @@
 //! The data plane: every logged-in socket and every client in login, on one thread, under one epoll instance.
 //!
-//! Sockets are registered once, edge-triggered, and never again. The budget of a transaction at one client is two
-//! receives, two sends and two waits; no lock, no allocation and no other system call.
+//! Sockets are registered once, edge-triggered; only a Unix socket is registered anew while bytes are kept for it. The
+//! budget of a transaction at one client is two receives, two sends and two waits, and no other system call.
 
 mod clock;
 mod dispatch;

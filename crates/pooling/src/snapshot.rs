@@ -169,7 +169,7 @@ pub struct HolderRow {
     pub address: ClientAddress,
     /// `application_name`.
     pub application_name: Arc<str>,
-    /// `client does not read its result`, `half-sent message` or `idle in transaction`.
+    /// `client does not read its result`, `half-sent message`, `idle in transaction` or `batch without Sync`.
     pub reason: &'static str,
     /// For how long.
     pub held: Duration,

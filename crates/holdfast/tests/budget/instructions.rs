@@ -10,7 +10,7 @@ use drill::postgres::PostgresOptions;
 use drill::process::Signal;
 
 use crate::release;
-use crate::support::House;
+use crate::support::{House, not_run};
 use crate::work::Clients;
 
 /// What one transaction cost when it was last looked at, with 1 client and with 64 on 16 servers (on x86-64, where
@@ -62,8 +62,7 @@ fn under_callgrind(folder: &Path, profile: &Path) -> Holdfast {
 
 async fn assert_cost(clients: usize, known: f64) {
     if !release::installed("valgrind") {
-        eprintln!("skipped: valgrind is not installed");
-        return;
+        return not_run("valgrind is not installed");
     }
     let folder = tempfile::tempdir().unwrap();
     let profile = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("callgrind.{clients}-clients"));

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use drill::process::{Signal, signal};
 
 use crate::release;
+use crate::support::not_run;
 use crate::work::Clients;
 
 /// Servers of the pool.
@@ -40,7 +41,7 @@ impl Count {
             return Some(Self { strace, report });
         }
         strace.wait().unwrap();
-        eprintln!("skipped: strace cannot attach: {}", line.trim());
+        not_run(&format!("strace cannot attach: {}", line.trim()));
         None
     }
 
@@ -70,7 +71,7 @@ impl Count {
 /// Calls a transaction, by name, and the sum.
 async fn measure(clients: usize) -> Option<(BTreeMap<String, (f64, f64)>, f64)> {
     if !release::installed("strace") {
-        eprintln!("skipped: strace is not installed");
+        not_run("strace is not installed");
         return None;
     }
     let house = release::house(|setup| setup.setting("default_pool_size", &POOL.to_string()));

@@ -6,7 +6,7 @@ use tokio::time::sleep;
 
 use crate::ledger::Ledger;
 use crate::load::{Load, busy_load};
-use crate::support::{House, PATIENCE, within};
+use crate::support::{House, PATIENCE, not_run, within};
 
 const POOL: usize = 10;
 
@@ -71,8 +71,7 @@ async fn a_server_stopped_for_8_s_is_told_and_overcome() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_stopped_for_30_s_is_told_and_overcome() {
     if !long_forms() {
-        eprintln!("skipped: the long form runs with HOLDFAST_LONG=1");
-        return;
+        return not_run("the long form runs with HOLDFAST_LONG=1");
     }
     stopped_for(Duration::from_secs(30)).await;
 }

@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 use drill::postgres::DATABASE;
 
 use crate::psql::{Way, psql};
-use crate::support::{House, number};
+use crate::support::{House, not_run, number};
 
 const PSYCOPG: &str = "psycopg[binary]==3.2.3";
 
@@ -123,8 +123,10 @@ async fn psycopg_runs_transactions_pipelines_errors_and_copy() {
     let python = match python() {
         Ok(python) => python,
         Err(reason) => {
-            eprintln!("skipped: no psycopg here: {}", reason.trim());
-            return;
+            return not_run(&format!(
+                "no psycopg here: {}",
+                reason.trim().lines().last().unwrap_or_default()
+            ));
         }
     };
     let house = House::start(|setup| setup.setting("default_pool_size", "3"));

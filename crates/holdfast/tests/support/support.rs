@@ -5,7 +5,8 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a test that cannot go on has failed"
+    clippy::print_stderr,
+    reason = "a test that cannot go on has failed, and one that is not run says so"
 )]
 
 use std::collections::BTreeMap;
@@ -244,6 +245,17 @@ pub(crate) async fn eventually(limit: Duration, what: &str, mut so: impl FnMut()
     while !so() {
         assert!(Instant::now() < end, "not so within {limit:?}: {what}");
         sleep(LOOK).await;
+    }
+}
+
+/// Says that a test is not run, and why. `scripts/test` repeats it at its end, from the file that it names.
+pub(crate) fn not_run(reason: &str) {
+    use std::io::Write as _;
+    eprintln!("not run: {reason}");
+    if let Some(list) = std::env::var_os("HOLDFAST_NOT_RUN") {
+        let thread = std::thread::current();
+        let mut list = std::fs::OpenOptions::new().create(true).append(true).open(list).unwrap();
+        writeln!(list, "{}: {reason}", thread.name().unwrap_or_default()).unwrap();
     }
 }
 

@@ -1,6 +1,7 @@
 //! A client's login: start-up packets, proof of who it is, greeting.
 //!
-//! Every step here is cheap: a SCRAM verifier that has to be derived from a plain password is derived elsewhere, once.
+//! Every step here is cheap but one: a SCRAM verifier that has to be derived from a plain password is derived elsewhere and
+//! kept, but `auth_type = plain` with a stored verifier costs its iterations at each attempt.
 
 use super::Engine;
 use super::pools::find_database;

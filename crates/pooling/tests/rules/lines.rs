@@ -31,6 +31,20 @@ fn three_rested(
     (bench, clients, servers)
 }
 
+/// One server that has rested for long, and a client that asks: the server is being tested.
+fn one_tested() -> (Bench, pooling::connection::ServerId) {
+    let mut bench = Bench::new(config(""));
+    let client = bench.connect("db");
+    let server = bench.open();
+    bench.say(client, &query("SELECT 1"));
+    bench.answer(server, &done());
+    bench.pass(Duration::from_secs(60));
+    bench.say(client, &query("SELECT 2"));
+    assert_eq!(bench.pool("db").sv_tested, 1);
+    assert!(bench.wire.opens.is_empty());
+    (bench, server)
+}
+
 #[test]
 fn each_of_several_clients_gets_a_rested_server_of_its_own() {
     let (mut bench, clients, servers) = three_rested("");
@@ -64,14 +78,7 @@ fn a_pool_does_not_grow_because_a_rested_server_is_tested() {
 
 #[test]
 fn a_test_without_an_answer_does_not_hold_up_the_client() {
-    let mut bench = Bench::new(config(""));
-    let client = bench.connect("db");
-    let server = bench.open();
-    bench.say(client, &query("SELECT 1"));
-    bench.answer(server, &done());
-    bench.pass(Duration::from_secs(60));
-    bench.say(client, &query("SELECT 2"));
-    assert_eq!(bench.pool("db").sv_tested, 1);
+    let (mut bench, _) = one_tested();
     bench.pass(Duration::from_millis(500));
     let other = bench.open();
     assert_eq!(bench.heard(other), query("SELECT 2"));
@@ -177,11 +184,7 @@ fn one_dead_server_among_rested_ones_does_not_hold_up_the_client() {
 
 /// A start-up packet of a client with this application name.
 fn startup_as(name: &str) -> Vec<u8> {
-    let mut body = 196_608u32.to_be_bytes().to_vec();
-    body.extend(format!("user\0u\0database\0db\0application_name\0{name}\0\0").as_bytes());
-    let mut packet = u32::try_from(body.len() + 4).expect("short").to_be_bytes().to_vec();
-    packet.extend(body);
-    packet
+    startup(&format!("db\0application_name\0{name}"))
 }
 
 #[test]
@@ -259,14 +262,7 @@ fn a_waiter_that_says_goodbye_is_out_of_the_line_at_once() {
 
 #[test]
 fn a_server_that_fails_its_test_is_replaced_in_the_same_turn() {
-    let mut bench = Bench::new(config(""));
-    let client = bench.connect("db");
-    let server = bench.open();
-    bench.say(client, &query("SELECT 1"));
-    bench.answer(server, &done());
-    bench.pass(Duration::from_secs(60));
-    bench.say(client, &query("SELECT 2"));
-    assert!(bench.wire.opens.is_empty());
+    let (mut bench, server) = one_tested();
     bench.answer(server, &[message(b'E', b"SERROR\0C25006\0Mno\0\0"), b"Z\0\0\0\x05I".to_vec()].concat());
     bench.due();
     let next = bench.open();
