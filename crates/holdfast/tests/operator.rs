@@ -20,6 +20,8 @@ mod health;
 mod limits;
 #[path = "operator/logins.rs"]
 mod logins;
+#[path = "operator/modes.rs"]
+mod modes;
 #[path = "operator/parameters.rs"]
 mod parameters;
 #[path = "operator/psql.rs"]

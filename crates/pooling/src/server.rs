@@ -34,6 +34,8 @@ pub(crate) struct Server {
     pub(crate) query_at: Moment,
     /// When its present client got it.
     pub(crate) assigned_at: Moment,
+    /// When its present transaction began.
+    pub(crate) transaction_at: Moment,
     /// The present client came from the waiting line.
     pub(crate) from_line: bool,
     /// Some client has had it.
@@ -109,6 +111,7 @@ impl Server {
             used_at: now,
             query_at: now,
             assigned_at: now,
+            transaction_at: now,
             from_line: false,
             served: false,
             cancels: 0,

@@ -39,6 +39,8 @@ pub struct PoolRow {
     pub sv_closing: usize,
     /// The longest that a client has waited so far.
     pub maxwait: Duration,
+    /// `session`, `transaction` or `statement`.
+    pub pool_mode: &'static str,
     /// Most servers.
     pub pool_size: usize,
     /// Why the last server could not be opened, and since when none could: label of the cause, text.

@@ -13,6 +13,8 @@ mod departures;
 mod lines;
 #[path = "rules/logins.rs"]
 mod logins;
+#[path = "rules/modes.rs"]
+mod modes;
 #[path = "simulation/random.rs"]
 mod random;
 #[path = "rules/reloads.rs"]

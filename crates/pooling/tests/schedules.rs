@@ -70,6 +70,7 @@ fn stopped_readers_and_everything_else_at_once() {
         stopped_readers: true,
         stopped_servers: true,
         reloads: true,
+        sessions: false,
     };
     run("everything", scenario);
 }
@@ -82,4 +83,21 @@ fn peers_that_take_nothing_for_a_while_hang_nobody() {
 #[test]
 fn reloads_at_any_moment_strand_nobody() {
     run("reloads", Scenario { reloads: true, client_deaths: true, ..Scenario::default() });
+}
+
+#[test]
+fn sessions_keep_their_servers_and_leave_them_clean() {
+    run("sessions", Scenario { sessions: true, client_deaths: true, cancels: true, ..Scenario::default() });
+}
+
+#[test]
+fn the_pool_mode_may_change_under_way() {
+    let scenario = Scenario {
+        sessions: true,
+        reloads: true,
+        client_deaths: true,
+        server_deaths: true,
+        ..Scenario::default()
+    };
+    run("modes", scenario);
 }

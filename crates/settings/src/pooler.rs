@@ -22,8 +22,8 @@ mod value;
 
 pub use effective::PoolSettings;
 pub use model::{
-    AuthType, ClientDisconnect, Database, General, Keepalive, LogFormat, PoolerConfig, Secret, ServerAddress,
-    UserSettings,
+    AuthType, ClientDisconnect, Database, General, Keepalive, LogFormat, PoolMode, PoolerConfig, Secret,
+    ServerAddress, UserSettings,
 };
 pub use reference::reference;
 pub use show::{ConfigRow, show_config};

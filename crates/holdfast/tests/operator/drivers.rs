@@ -10,7 +10,7 @@ use crate::support::{House, not_run, number};
 
 const PSYCOPG: &str = "psycopg[binary]==3.2.3";
 
-fn text(output: &Output) -> String {
+pub(crate) fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
@@ -32,7 +32,7 @@ async fn psql_runs_a_script_with_copy_errors_and_transactions() {
     assert!(!seen.worked && seen.stderr.contains("division by zero"), "{}", seen.stderr);
 }
 
-fn pgbench(house: &House, arguments: &[&str]) -> Output {
+pub(crate) fn pgbench(house: &House, arguments: &[&str]) -> Output {
     Command::new(house.postgres.binaries().program("pgbench"))
         .env_clear()
         .env("LC_ALL", "C")

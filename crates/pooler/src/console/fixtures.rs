@@ -25,6 +25,7 @@ pub(crate) fn pool_row(database: &str, user: &str) -> PoolRow {
         sv_login: 0,
         sv_closing: 0,
         maxwait: Duration::ZERO,
+        pool_mode: "transaction",
         pool_size: 20,
         failure: None,
         since_last_answer: None,

@@ -11,6 +11,7 @@ use overload::Moment;
 use pgwire::frame;
 use pgwire::message::{ErrorFields, TransactionStatus, parse};
 use pgwire::replies::{Desync, MAX_OWED, Origin, Received};
+use settings::pooler::PoolMode;
 use tracing::warn;
 
 /// Servers may send messages of up to 1 GB; the protocol's own limit is the sign bit.
@@ -26,6 +27,8 @@ struct Outcome {
     desync: Option<Desync>,
     /// The client's parameters have been set.
     parameters_set: bool,
+    /// A transaction of several statements has begun where only single ones are allowed.
+    transaction_refused: bool,
     /// A query of the pooler's own failed while the client has the server: its parameters cannot be set.
     set_failed: Option<ErrorFields>,
 }
@@ -62,10 +65,17 @@ impl Engine {
         client: Option<ClientId>,
         bytes: &[u8],
     ) -> Outcome {
-        let mut outcome = Outcome { released: false, desync: None, parameters_set: false, set_failed: None };
+        let mut outcome = Outcome {
+            released: false,
+            desync: None,
+            parameters_set: false,
+            transaction_refused: false,
+            set_failed: None,
+        };
         let Some(server) = self.servers.find_mut(id) else { return outcome };
         let now = self.now;
         let pool_id = server.pool;
+        let mode = self.pools[pool_id.0 as usize].settings.pool_mode;
         // The run of bytes that the client gets and that has not been sent yet.
         let mut run: Option<usize> = None;
         let mut at = bytes.len().min(usize::try_from(server.rest).unwrap_or(usize::MAX));
@@ -101,7 +111,7 @@ impl Engine {
             if head.tag == b'E' && says_fatal(body) {
                 server.said_fatal = true;
             }
-            let forwarded = match received {
+            let mut forwarded = match received {
                 // An answer that was made with another client's parameters is not this one's.
                 Received::Answer(Origin::Client) | Received::Ready(Origin::Client, _) => {
                     client.is_some() && !outcome.released && outcome.set_failed.is_none()
@@ -146,7 +156,14 @@ impl Engine {
             if let Received::Ready(Origin::Client, status) = received {
                 note_ready(&mut self.pools[pool_id.0 as usize], server, status, now);
                 // A client in the middle of a long message keeps the server until the message is over.
-                outcome.released |= server.replies.is_settled() && !still_needs_it(&self.clients, client);
+                outcome.released |= mode != PoolMode::Session
+                    && server.replies.is_settled()
+                    && !still_needs_it(&self.clients, client);
+                if mode == PoolMode::Statement && status != TransactionStatus::Idle {
+                    // It does not hear that its transaction has begun: it hears why it may not have one.
+                    outcome.transaction_refused = true;
+                    forwarded = false;
+                }
             }
             if forwarded {
                 run.get_or_insert(at);
@@ -167,6 +184,7 @@ impl Engine {
         }
         // What was left of a message of its own kept a client from going idle.
         outcome.released |= client.is_some()
+            && mode != PoolMode::Session
             && server.rest == 0
             && server.replies.is_settled()
             && !still_needs_it(&self.clients, client);
@@ -217,6 +235,12 @@ impl Engine {
             self.dismiss_client(transport, client_id, &farewell, "parameters of the client cannot be set");
             return;
         }
+        if outcome.transaction_refused {
+            let text = "transaction blocks not allowed in statement pooling mode";
+            let farewell = texts::fatal(texts::PROTOCOL_VIOLATION, text);
+            self.dismiss_client(transport, client_id, &farewell, text);
+            return;
+        }
         if outcome.parameters_set && self.begin_prepared(transport, id, client_id) {
             return;
         }
@@ -227,6 +251,7 @@ impl Engine {
                 self.resume_throttled(transport, client_id, id);
             }
             self.arm_active(client_id);
+            self.arm_session_idle(client_id);
         }
     }
 
@@ -250,9 +275,9 @@ impl Engine {
         client_id: ClientId,
     ) {
         let now = self.now;
-        let Some(server) = self.servers.find(id) else { return };
-        let pool = &mut self.pools[server.pool.0 as usize];
-        pool.counters.xact_time_us += micros(now, server.assigned_at);
+        if self.servers.find(id).is_none() {
+            return;
+        }
         if let Some(client) = self.clients.find_mut(client_id) {
             client.state = ClientState::Idle;
             client.partial_since = None;
@@ -309,6 +334,8 @@ fn note_ready(pool: &mut crate::pool::Pool, server: &mut Server, status: Transac
     server.query_at = now;
     if status == TransactionStatus::Idle {
         pool.counters.xact_count += 1;
+        pool.counters.xact_time_us += micros(now, server.transaction_at);
+        server.transaction_at = now;
     }
 }
 

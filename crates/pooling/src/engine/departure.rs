@@ -13,7 +13,7 @@ use crate::texts;
 use overload::Moment;
 use pgwire::message::{TransactionStatus, frontend};
 use pgwire::replies::{Origin, Owes, ReplyQueue};
-use settings::pooler::ClientDisconnect;
+use settings::pooler::{ClientDisconnect, PoolMode};
 use std::time::Duration;
 use tracing::{info, warn};
 
@@ -119,6 +119,10 @@ impl Engine {
         let pool = &self.pools[server.pool.0 as usize];
         let policy = pool.settings.client_disconnect;
         if mid_message {
+            if !server.replies.is_empty() && policy == ClientDisconnect::Cancel {
+                // It cannot be used again, but what it works on is nobody's any more, and its place is wanted.
+                self.start_cancel(transport, id);
+            }
             return self.close_server(transport, id, CloseCause::ClientLeftMidMessage);
         }
         let limit = self.config.general.cancel_wait_timeout;
@@ -228,11 +232,16 @@ impl Engine {
             frontend::query(&mut queries, "ROLLBACK");
             count += 1;
         }
-        let reset = if cleaning.thorough { "DISCARD ALL" } else { check_query };
+        let pool = &self.pools[server.pool.0 as usize];
+        let reset = match pool.settings.pool_mode {
+            _ if !cleaning.thorough => check_query,
+            // The operator's choice; without one, a round trip is due all the same.
+            PoolMode::Session => &self.config.general.server_reset_query,
+            PoolMode::Transaction | PoolMode::Statement => "DISCARD ALL",
+        };
         frontend::query(&mut queries, reset);
         count += 1;
         // What each new connection gets has been reset as well.
-        let pool = &self.pools[server.pool.0 as usize];
         if let Some(connect_query) = pool.target.connect_query.as_ref().filter(|_| cleaning.thorough) {
             frontend::query(&mut queries, connect_query);
             count += 1;

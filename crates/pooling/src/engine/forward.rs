@@ -5,7 +5,9 @@ use crate::client::ClientState;
 use crate::connection::{ClientId, ServerId};
 use crate::seam::{Flow, Transport};
 use pgwire::frame;
+use pgwire::message::TransactionStatus;
 use pgwire::replies::{Origin, SendError};
+use settings::pooler::PoolMode;
 
 /// What stopped the scan of a client's bytes.
 enum Stop {
@@ -38,6 +40,7 @@ impl Engine {
         let limit = self.config.general.max_packet_size;
         let hold_limit = self.config.general.waiter_buffer;
         let pool = &mut self.pools[server.pool.0 as usize];
+        let mode = pool.settings.pool_mode;
 
         let mut joined = std::mem::take(&mut client.held);
         let bytes = if joined.is_empty() {
@@ -89,9 +92,12 @@ impl Engine {
             }
         };
 
+        client.request_at = self.now;
         if was_at_rest {
             server.query_at = self.now;
-            client.request_at = self.now;
+            if server.replies.status() == TransactionStatus::Idle {
+                server.transaction_at = self.now;
+            }
         }
         client.state = ClientState::Active { server: server_id, streaming };
         if matches!(stop, Stop::Tail | Stop::Full) && end < bytes.len() {
@@ -124,6 +130,7 @@ impl Engine {
                 }
                 // A COPY that has failed is over before the client's last CopyData is.
                 if streaming == 0
+                    && mode != PoolMode::Session
                     && self
                         .servers
                         .find(server_id)

@@ -93,6 +93,7 @@ impl Engine {
         };
         client.state = ClientState::Active { server: server_id, streaming: 0 };
         server.assigned_at = now;
+        server.transaction_at = now;
         server.used_at = now;
         server.query_at = now;
         server.from_line = from_line;

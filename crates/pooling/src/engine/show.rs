@@ -66,6 +66,7 @@ impl Engine {
             sv_login: pool.logins,
             sv_closing: pool.closing,
             maxwait: pool.line.oldest_wait(now).max(pool.welcomes.oldest_wait(now)),
+            pool_mode: pool.settings.pool_mode.as_str(),
             pool_size: pool.settings.pool_size,
             failure: pool.failure.as_ref().map(|failure| {
                 (failure.last.cause.label(), failure.last.client_text.clone(), now.since(failure.since))

@@ -10,7 +10,9 @@ use crate::seam::Transport;
 use crate::server::ServerState;
 use crate::texts;
 use overload::Moment;
+use pgwire::message::TransactionStatus;
 use pgwire::replies::Owes;
+use settings::pooler::PoolMode;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
@@ -172,6 +174,14 @@ impl Engine {
         }
     }
 
+    /// A client of session mode that keeps its server may be idle now.
+    pub(super) fn arm_session_idle(&mut self, id: ClientId) {
+        let Some(pool) = self.clients.find(id).and_then(|client| client.pool) else { return };
+        if self.pool(pool).settings.pool_mode == PoolMode::Session {
+            self.arm_client_idle(id);
+        }
+    }
+
     pub(super) fn arm_partial(&mut self, id: ClientId) {
         let limit = self.config.general.client_message_timeout;
         if !limit.is_zero() {
@@ -233,14 +243,22 @@ impl Engine {
         match client.state {
             ClientState::Active { server, .. } | ClientState::Preparing { server } => {
                 let server = self.servers.find(server)?;
-                limits.push((
-                    server.assigned_at,
-                    settings.transaction_timeout,
-                    texts::QUERY_CANCELED,
-                    "transaction timeout",
-                    false,
-                ));
-                if server.replies.is_empty() {
+                let at_rest = server.replies.is_settled();
+                if !at_rest {
+                    limits.push((
+                        server.transaction_at,
+                        settings.transaction_timeout,
+                        texts::QUERY_CANCELED,
+                        "transaction timeout",
+                        false,
+                    ));
+                }
+                if at_rest {
+                    // A client of session mode between two transactions.
+                    let limit = settings.client_idle_timeout;
+                    let since = server.query_at.max(client.request_at);
+                    limits.push((since, limit, texts::IDLE_SESSION_TIMEOUT, "client_idle_timeout", false));
+                } else if server.replies.is_empty() {
                     let limit = settings.idle_transaction_timeout;
                     let since = server.query_at.max(client.request_at);
                     limits.push((
@@ -348,8 +366,11 @@ impl Engine {
             return Some(("half-sent message", since));
         }
         match server.replies.owes() {
+            // In session mode it is the client's to keep.
+            Owes::Nothing(TransactionStatus::Idle) => None,
             Owes::Nothing(_) => Some(("idle in transaction", server.query_at.max(client.request_at))),
             Owes::Batch if server.replies.is_empty() => Some(("batch without Sync", server.query_at)),
+            Owes::CopyIn { .. } => Some(("COPY waits for data", server.query_at.max(client.request_at))),
             _ => None,
         }
     }

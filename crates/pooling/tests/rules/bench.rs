@@ -136,6 +136,16 @@ impl Bench {
         self.wire.closed.contains(&id.into())
     }
 
+    /// The one server that there is.
+    pub fn only_server(&self) -> ServerId {
+        let rows = self.engine.server_rows();
+        assert_eq!(rows.len(), 1, "one server");
+        match ConnectionId::from_token(rows[0].id) {
+            ConnectionId::Server(id) => id,
+            ConnectionId::Client(_) => panic!("a server's identity"),
+        }
+    }
+
     /// The oldest login that the engine has asked for succeeds.
     pub fn open(&mut self) -> ServerId {
         let request = self.wire.opens.remove(0);

@@ -174,3 +174,31 @@ fn a_server_of_which_it_is_not_known_what_it_still_answers_is_closed() {
     assert_eq!(bench.pool("db").sv_closing, 1);
     assert!(!bench.is_closed(client));
 }
+
+#[test]
+fn a_client_that_leaves_in_a_long_message_has_its_earlier_query_cancelled() {
+    let mut bench = Bench::new(config("waiter_buffer = 4096\n"));
+    let client = bench.login();
+    bench.say(client, &query("SELECT slow"));
+    let server = bench.only_server();
+    let mut long = query(&"x".repeat(9_000));
+    long.truncate(5_000);
+    bench.say(client, &long);
+    bench.end(client);
+    assert_eq!(bench.wire.cancels.len(), 1, "the query is nobody's any more");
+    assert_eq!(bench.pool("db").sv_closing, 1, "half a message has been sent: it cannot be used again");
+    bench.engine.on_cancel_ended(&mut bench.wire, server);
+}
+
+#[test]
+fn a_copy_without_data_is_named_as_a_holder() {
+    let mut bench = Bench::new(config(""));
+    let client = bench.login();
+    bench.say(client, &query("COPY t FROM STDIN"));
+    let server = bench.only_server();
+    bench.answer(server, &message(b'G', &[0, 0, 0]));
+    bench.pass(Duration::from_secs(5));
+    let holders = bench.engine.holder_rows();
+    assert_eq!((holders.len(), holders[0].reason), (1, "COPY waits for data"));
+    assert_eq!(holders[0].held, Duration::from_secs(5));
+}

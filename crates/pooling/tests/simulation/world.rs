@@ -28,6 +28,8 @@ pub struct Scenario {
     pub stopped_readers: bool,
     pub stopped_servers: bool,
     pub reloads: bool,
+    /// Session pooling now and then, and at each reload perhaps another mode.
+    pub sessions: bool,
 }
 
 pub struct World {
@@ -50,7 +52,7 @@ impl World {
     pub fn new(seed: u64, scenario: &Scenario) -> Self {
         let now = Moment::from_micros(1_000_000);
         let mut random = Random::new(seed);
-        let mut engine = Engine::new(settings_at_random(&mut random), 1_000, now);
+        let mut engine = Engine::new(settings_at_random(&mut random, scenario.sessions), 1_000, now);
         let mut wire = Wire::new(seed);
         engine.start(&mut wire);
         Self {
@@ -120,7 +122,7 @@ impl World {
                 }
             }
             4 if self.scenario.reloads => {
-                let config = settings_at_random(&mut self.random);
+                let config = settings_at_random(&mut self.random, self.scenario.sessions);
                 self.engine.reload(&mut self.wire, config);
             }
             _ => {
@@ -389,8 +391,15 @@ impl World {
 
     /// No more faults: everything that is still there must finish.
     fn come_to_rest(&mut self) {
+        let sessions = self.scenario.sessions;
         self.scenario = Scenario::default();
         for _ in 0..SETTLE_STEPS {
+            if sessions {
+                // Who is done with a session gives its server to the next.
+                for customer in self.customers.values_mut().filter(|customer| customer.is_at_rest()) {
+                    customer.outbox.extend(b"X\0\0\0\x04");
+                }
+            }
             self.resume_readers();
             for id in self.customers.keys().copied().collect::<Vec<_>>() {
                 if let Some(customer) = self.customers.get_mut(&id) {
@@ -463,15 +472,16 @@ impl World {
 }
 
 /// One of many configurations; what all have in common is the size of the pool.
-fn settings_at_random(random: &mut Random) -> Arc<PoolerConfig> {
+fn settings_at_random(random: &mut Random, sessions: bool) -> Arc<PoolerConfig> {
     let host = 1 + random.below(2);
     let check_delay = [0, 3, 30][random.below(3)];
     let lifetime = [3600, 3600, 1, 0][random.below(4)];
     let policy = ["cancel", "cancel", "finish", "close"][random.below(4)];
     let buffer = [4_096, 65_536][random.below(2)];
     let minimum = random.below(2);
+    let mode = if sessions { ["session", "session", "transaction"][random.below(3)] } else { "transaction" };
     let text = format!(
-        "[databases]\ndb = host=127.0.0.{host} user=u\n[pgbouncer]\nlisten_addr = 127.0.0.1\nauth_type = any\npool_mode = transaction\n\
+        "[databases]\ndb = host=127.0.0.{host} user=u\n[pgbouncer]\nlisten_addr = 127.0.0.1\nauth_type = any\npool_mode = {mode}\n\
          default_pool_size = {POOL_SIZE}\nquery_wait_timeout = 120\nlog_connections = 0\nlog_disconnections = 0\n\
          log_stats = 0\nlog_pooler_errors = 0\nserver_check_delay = {check_delay}\nserver_lifetime = {lifetime}\n\
          client_disconnect = {policy}\nwaiter_buffer = {buffer}\nmin_pool_size = {minimum}\n"

@@ -2,9 +2,9 @@
 
 use super::apply::{Places, Scope, apply, apply_defaults, refused};
 use super::model::{
-    AuthType, ClientDisconnect, General, Keepalive, LogFormat, PoolerConfig, Secret, UserSettings,
+    AuthType, ClientDisconnect, General, Keepalive, LogFormat, PoolMode, PoolerConfig, Secret, UserSettings,
 };
-use super::value::{self, Refusal};
+use super::value::Refusal;
 use super::{auth_file, databases, listen, table, validate};
 use crate::diagnostic::{Diagnostic, Report};
 use crate::source::Sources;
@@ -58,7 +58,6 @@ fn users<'a>(written: &'a Written, report: &mut Report) -> BTreeMap<String, Writ
         }
         let mut settings = UserSettings::default();
         let places = apply(table::USERS.iter(), &group.entries, scope, &mut settings, report);
-        pool_mode(table::USERS, &places, scope.dialect, report);
         if users.insert(group.name.clone(), WrittenUser { settings, places }).is_some() {
             databases::note_duplicate("user", group, report);
         }
@@ -82,7 +81,6 @@ fn joint(
         let message = "`conffile` is not built yet: the file is the one that the command line names";
         report.add(Diagnostic::error("not-built", message).at(&entry.key_place).help("leave it out"));
     }
-    general_pool_mode(places, written, report);
     general.server_check_query = match places.get("server_check_query") {
         None => String::new(),
         Some(entry) => check_query(entry, written.dialect, report),
@@ -101,32 +99,6 @@ fn check_query(entry: &Entry, dialect: Dialect, report: &mut Report) -> String {
         }
         "<empty>" => String::new(),
         query => query.to_owned(),
-    }
-}
-
-fn general_pool_mode(places: &Places<'_>, written: &Written, report: &mut Report) {
-    if places.contains_key("pool_mode") {
-        return pool_mode(table::general(), places, written.dialect, report);
-    }
-    if written.dialect == Dialect::Ini {
-        let message = "without `pool_mode` an ini file asks for session pooling, which is not built yet";
-        let diagnostic = Diagnostic::error("not-built", message).at(&written.general_place);
-        report.add(diagnostic.help("write `pool_mode = transaction` in [pgbouncer]"));
-    }
-}
-
-/// Refuses a pool mode that is not built.
-pub(super) fn pool_mode<T: 'static>(
-    settings: impl IntoIterator<Item = &'static table::Setting<T>>,
-    places: &Places<'_>,
-    dialect: Dialect,
-    report: &mut Report,
-) {
-    let setting = settings.into_iter().find(|setting| setting.name == "pool_mode");
-    if let (Some(setting), Some(entry)) = (setting, places.get("pool_mode"))
-        && let Err(refusal) = value::choice(&entry.value, &setting.kind)
-    {
-        report.add(refused("pool_mode", entry, refusal, dialect));
     }
 }
 
@@ -204,6 +176,8 @@ fn blank() -> General {
         max_packet_size: 0,
         tcp_keepalive: Keepalive { enabled: false, count: 0, idle_s: 0, interval_s: 0, user_timeout_ms: 0 },
         client_patience: None,
+        pool_mode: PoolMode::Session,
+        server_reset_query: "DISCARD ALL".to_owned(),
         client_disconnect: ClientDisconnect::Cancel,
         client_write_timeout: Duration::ZERO,
         client_message_timeout: Duration::ZERO,

@@ -1,7 +1,6 @@
 //! The lines of `[databases]`.
 
 use super::apply::{Places, Scope, apply, bad_value, refused};
-use super::build::pool_mode;
 use super::model::{Database, Secret, ServerAddress};
 use super::table;
 use super::value::{self, Refusal};
@@ -81,6 +80,7 @@ fn database<'a>(
         max_db_connections: None,
         query_wait_timeout: None,
         server_lifetime: None,
+        pool_mode: None,
         client_disconnect: None,
         connect_query: None,
         client_encoding: None,
@@ -89,7 +89,6 @@ fn database<'a>(
     };
     let scope = Scope { section: "databases", dialect };
     let places = apply(table::DATABASES.iter(), &group.entries, scope, &mut database, report);
-    pool_mode(table::DATABASES, &places, dialect, report);
     let port = places.get("port").map_or(DEFAULT_PORT, |entry| port(entry, dialect, report));
     database.address = match places.get("host") {
         Some(entry) => host(entry, port, dialect, report),

@@ -1,6 +1,6 @@
 //! Which of several settings counts for one pool.
 
-use super::model::{ClientDisconnect, Database, PoolerConfig};
+use super::model::{ClientDisconnect, Database, PoolMode, PoolerConfig};
 use std::time::Duration;
 
 /// The settings of one pool: the user's before the database's before the general ones.
@@ -25,6 +25,8 @@ pub struct PoolSettings {
     pub server_lifetime: Duration,
     /// What becomes of a running query when its client is gone.
     pub client_disconnect: ClientDisconnect,
+    /// When a server goes back to the pool.
+    pub pool_mode: PoolMode,
     /// Most server connections of the database; 0 = no limit.
     pub max_db_connections: usize,
     /// Most server connections of the user; 0 = no limit.
@@ -59,6 +61,10 @@ impl PoolerConfig {
                 .and_then(|user| user.client_idle_timeout)
                 .unwrap_or(general.client_idle_timeout),
             server_lifetime: database.server_lifetime.unwrap_or(general.server_lifetime),
+            pool_mode: user
+                .and_then(|user| user.pool_mode)
+                .or(database.pool_mode)
+                .unwrap_or(general.pool_mode),
             client_disconnect: user
                 .and_then(|user| user.client_disconnect)
                 .or(database.client_disconnect)

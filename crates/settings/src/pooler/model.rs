@@ -22,6 +22,29 @@ pub enum AuthType {
     Trust,
 }
 
+/// When a server goes back to its pool (`pool_mode`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PoolMode {
+    /// When its client leaves.
+    Session,
+    /// After each statement; transactions of several are refused.
+    Statement,
+    /// After each transaction.
+    Transaction,
+}
+
+impl PoolMode {
+    /// The value of the setting.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::Statement => "statement",
+            Self::Transaction => "transaction",
+        }
+    }
+}
+
 /// What becomes of a running query when its client is gone (`client_disconnect`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientDisconnect {
@@ -194,6 +217,10 @@ pub struct General {
     pub tcp_keepalive: Keepalive,
     /// The callers' declared patience (`client_patience`): `query_wait_timeout` must stay below it.
     pub client_patience: Option<Duration>,
+    /// When a server goes back to its pool.
+    pub pool_mode: PoolMode,
+    /// Run when a client of session mode leaves; empty for none.
+    pub server_reset_query: String,
     /// What becomes of a running query when its client is gone.
     pub client_disconnect: ClientDisconnect,
     /// While others wait: longest time that a client may refuse to read its result.
@@ -250,6 +277,8 @@ pub struct Database {
     pub query_wait_timeout: Option<Duration>,
     /// Overrides `server_lifetime`.
     pub server_lifetime: Option<Duration>,
+    /// Overrides `pool_mode`.
+    pub pool_mode: Option<PoolMode>,
     /// Overrides `client_disconnect`.
     pub client_disconnect: Option<ClientDisconnect>,
     /// Run on each new server connection.
@@ -279,6 +308,8 @@ pub struct UserSettings {
     pub transaction_timeout: Option<Duration>,
     /// Overrides `client_idle_timeout`.
     pub client_idle_timeout: Option<Duration>,
+    /// Overrides `pool_mode`.
+    pub pool_mode: Option<PoolMode>,
     /// Overrides `client_disconnect`.
     pub client_disconnect: Option<ClientDisconnect>,
 }

@@ -47,7 +47,6 @@ fn joint(name: &str, config: &PoolerConfig) -> String {
             general.conffile.as_ref().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
         }
         "listen_addr" => listen_addr(config),
-        "pool_mode" => "transaction".to_owned(),
         "server_check_query" if general.server_check_query.is_empty() => "<empty>".to_owned(),
         "server_check_query" => general.server_check_query.clone(),
         _ => String::new(),

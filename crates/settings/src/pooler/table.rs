@@ -152,7 +152,7 @@ const COUNT: Kind = Kind::Integer { minimum: 0, maximum: 10_000_000 };
 const COUNT_FROM_1: Kind = Kind::Integer { minimum: 1, maximum: 10_000_000 };
 const SECONDS: Kind = Kind::Integer { minimum: 0, maximum: MAX_DURATION_S };
 const PORT: Kind = Kind::Integer { minimum: 0, maximum: 65535 };
-const POOL_MODE: Kind = Kind::Choice { built: &["transaction"], not_built: &["session", "statement"] };
+const POOL_MODE: Kind = Kind::Choice { built: &["session", "transaction", "statement"], not_built: &[] };
 const SSLMODE: Kind = Kind::Choice {
     built: &["disable", "allow", "prefer", "require", "verify-ca", "verify-full"],
     not_built: &[],

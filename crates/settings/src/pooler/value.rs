@@ -1,6 +1,6 @@
 //! From text to typed values, and back for `SHOW CONFIG`.
 
-use super::model::{AuthType, ClientDisconnect, LogFormat, Secret};
+use super::model::{AuthType, ClientDisconnect, LogFormat, PoolMode, Secret};
 use super::table::Kind;
 use crate::units;
 use std::net::SocketAddr;
@@ -211,5 +211,6 @@ macro_rules! choices {
 }
 
 choices!(AuthType: "any" = Any, "trust" = Trust, "plain" = Plain, "md5" = Md5, "scram-sha-256" = ScramSha256);
+choices!(PoolMode: "session" = Session, "statement" = Statement, "transaction" = Transaction);
 choices!(ClientDisconnect: "cancel" = Cancel, "close" = Close, "finish" = Finish);
 choices!(LogFormat: "text" = Text, "json" = Json);

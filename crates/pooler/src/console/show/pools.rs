@@ -63,7 +63,7 @@ fn row(pool: &PoolRow) -> [Cell<'_>; COLUMNS.len()] {
         shown(pool.sv_login),
         maxwait,
         maxwait_us,
-        plain("transaction"),
+        plain(pool.pool_mode),
         None,
         shown(pool.sv_closing),
         shown(pool.pool_size),

@@ -17,7 +17,7 @@ pub(super) const SETTINGS: &[Setting<Database>] = &[
     Setting::new("query_wait_timeout", DURATION, "", field!(Database, query_wait_timeout), "In place of the general one."),
     Setting::new("server_lifetime", DURATION, "", field!(Database, server_lifetime), "In place of the general one."),
     Setting::new("client_disconnect", CLIENT_DISCONNECT, "", field!(Database, client_disconnect), "In place of the general one.").own(),
-    Setting::new("pool_mode", POOL_MODE, "", Joint, "In place of the general one."),
+    Setting::new("pool_mode", POOL_MODE, "", field!(Database, pool_mode), "In place of the general one."),
     Setting::new("connect_query", Kind::Text, "", field!(Database, connect_query), "Run on each new server connection."),
     Setting::new("client_encoding", Kind::Text, "", field!(Database, client_encoding), "Start-up value on the server."),
     Setting::new("datestyle", Kind::Text, "", field!(Database, datestyle), "Start-up value on the server."),

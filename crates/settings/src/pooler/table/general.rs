@@ -47,7 +47,7 @@ pub(super) const SETTINGS: &[Setting<General>] = &[
     Setting::new("tcp_keepintvl", Kind::Integer { minimum: 0, maximum: 32767 }, "0", field!(General, tcp_keepalive.interval_s), "Seconds between keepalive probes; 0 = the system's."),
     Setting::new("tcp_user_timeout", Kind::Integer { minimum: 0, maximum: 0x7fff_ffff }, "0", field!(General, tcp_keepalive.user_timeout_ms), "Milliseconds that sent data may stay unacknowledged; 0 = the system's."),
     // Pools and limits.
-    Setting::new("pool_mode", POOL_MODE, "session", Joint, "When a server goes back to its pool. Only `transaction` is built, so an ini file has to write it.").toml("transaction"),
+    Setting::new("pool_mode", POOL_MODE, "session", field!(General, pool_mode), "When a server goes back to its pool: when its client leaves, after each transaction, or after each statement.").toml("transaction"),
     Setting::new("max_client_conn", COUNT_FROM_1, "100", field!(General, max_client_conn), "Most clients at once.").toml("10000"),
     Setting::new("default_pool_size", COUNT_FROM_1, "20", field!(General, default_pool_size), "Server connections for each pair of user and database."),
     Setting::new("min_pool_size", COUNT, "0", field!(General, min_pool_size), "Server connections kept open in each pool."),
@@ -64,7 +64,7 @@ pub(super) const SETTINGS: &[Setting<General>] = &[
     Setting::new("server_login_rate", Kind::Integer { minimum: 0, maximum: 1_000_000 }, "200", field!(General, server_login_rate), "Server logins started a second, for each server address; 0 = no limit.").own(),
     Setting::new("server_round_robin", Kind::Boolean, "0", field!(General, server_round_robin), "Take the server that has rested longest, instead of the one used last."),
     Setting::new("server_check_query", Kind::Text, "<empty>", Joint, "The test of a server that has rested; `<empty>` is an empty query."),
-    Setting::new("server_reset_query", Kind::Text, "DISCARD ALL", NoEffect("PgBouncer runs it in session mode alone; in transaction mode it runs nothing"), "Query on release, in session mode."),
+    Setting::new("server_reset_query", Kind::Text, "DISCARD ALL", field!(General, server_reset_query), "Query when a client of session mode leaves; empty for none."),
     Setting::new("server_reset_query_always", Kind::Boolean, "0", NotBuilt(&["0"]), "Run it in the other modes too."),
     Setting::new("server_fast_close", Kind::Boolean, "0", NoEffect("it is about session mode; in transaction mode a server closes at the end of its transaction either way"), "On RECONNECT, do not wait for the end of the session."),
     Setting::new("track_extra_parameters", Kind::List, "IntervalStyle", field!(General, track_extra_parameters), "Further reported parameters that are kept for each client.").restart(),

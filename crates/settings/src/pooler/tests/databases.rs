@@ -30,6 +30,7 @@ fn every_key_reaches_its_field() {
         max_db_connections: Some(3),
         query_wait_timeout: Some(Duration::from_secs(4)),
         server_lifetime: Some(Duration::from_secs(5)),
+        pool_mode: Some(PoolMode::Transaction),
         client_disconnect: Some(ClientDisconnect::Close),
         connect_query: Some("select 1".into()),
         client_encoding: Some("UTF8".into()),
@@ -81,6 +82,7 @@ fn users_override_what_they_name() {
     let expected = UserSettings {
         pool_size: Some(2),
         query_timeout: Some(Duration::from_secs(3)),
+        pool_mode: Some(PoolMode::Transaction),
         ..UserSettings::default()
     };
     assert_eq!(config.users["jo e"], expected);

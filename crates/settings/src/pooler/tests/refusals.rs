@@ -80,28 +80,21 @@ fn bad_settings_are_refused_with_place_reason_and_help() {
 }
 
 #[test]
-fn pool_modes_that_are_not_built_are_refused() {
-    for mode in ["session", "STATEMENT"] {
-        let (line, column, code, message, help) =
-            only_error(parse_ini(&format!("[pgbouncer]\npool_mode = {mode}\n")));
-        assert_eq!((line, column, code), (2, 13, "not-built"));
-        assert!(message.contains(mode) && help.contains("transaction"), "{message} {help}");
-    }
-    let text = format!("[databases]\na = host=h pool_mode=session\n{}", general(""));
-    let (line, column, code, ..) = only_error(parse_ini(&text));
-    assert_eq!((line, column, code), (2, 22, "not-built"));
+fn pool_modes_that_do_not_exist_are_refused() {
     let text = format!("[users]\na = pool_mode=nonsense\n{}", general(""));
     let (line, column, code, ..) = only_error(parse_ini(&text));
     assert_eq!((line, column, code), (2, 15, "bad-value"));
 }
 
 #[test]
-fn ini_file_without_pool_mode_asks_for_session_and_is_refused() {
-    let (line, column, code, message, help) = only_error(parse_ini("; no mode\n[pgbouncer]\n"));
-    assert_eq!((line, column, code), (2, 1, "not-built"));
-    assert!(message.contains("session") && help.contains("pool_mode = transaction"), "{message} {help}");
-    let (line, column, ..) = only_error(parse_ini("[databases]\n"));
-    assert_eq!((line, column), (1, 1));
+fn an_ini_file_without_pool_mode_means_session_as_in_pgbouncer() {
+    let mode = |text: &str| parse_ini(text).unwrap().config.general.pool_mode;
+    assert_eq!(mode("[pgbouncer]\nlisten_addr = 127.0.0.1\n"), PoolMode::Session);
+    assert_eq!(mode("[pgbouncer]\nlisten_addr = 127.0.0.1\npool_mode = Statement\n"), PoolMode::Statement);
+    assert_eq!(
+        parse_toml("[pooler]\nlisten_addr = \"127.0.0.1\"\n").unwrap().config.general.pool_mode,
+        PoolMode::Transaction
+    );
 }
 
 #[test]
@@ -176,7 +169,7 @@ fn toml_is_refused_in_its_places_too() {
         ("[pooler]\nmax_client_con = 5\n", 2, 1, "unknown-setting"),
         ("[pooler]\nmax_client_conn = \"many\"\n", 2, 19, "bad-value"),
         ("[pooler]\nmax_client_conn = [5]\n", 2, 19, "bad-value"),
-        ("[pooler]\npool_mode = \"session\"\n", 2, 13, "not-built"),
+        ("[pooler]\npool_mode = \"sesion\"\n", 2, 13, "bad-value"),
         ("[databases.a]\nhost = \"h\"\nport = 70000\n", 3, 8, "bad-value"),
         ("[databases]\na = \"host=h prt=1\"\n", 2, 13, "unknown-setting"),
         ("[databases.\"\"]\nhost = \"h\"\n", 1, 12, "bad-value"),
@@ -189,7 +182,7 @@ fn toml_is_refused_in_its_places_too() {
 
 #[test]
 fn all_errors_are_reported_together() {
-    let text = "[databases]\na = host=h prt=1\nb = host\n[pgbouncer]\nmax_client_con = 1\npool_mode = session\nclient_patience = 3\n";
+    let text = "[databases]\na = host=h prt=1\nb = host\n[pgbouncer]\nmax_client_con = 1\npool_mode = sesion\nclient_patience = 3\n";
     let errors = parse_ini(text).unwrap_err();
     let lines: std::collections::BTreeSet<_> = described(&errors).iter().map(|error| error.0).collect();
     assert_eq!(lines.into_iter().collect::<Vec<_>>(), [2, 3, 5, 6, 7]);
