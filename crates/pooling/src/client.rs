@@ -16,7 +16,6 @@ pub(crate) type CancelKeyBytes = [u8; 8];
 pub(crate) const NEVER: Moment = Moment::from_micros(u64::MAX);
 
 /// A client connection. An idle one owns no buffer.
-#[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) state: ClientState,
     /// Set by the login.

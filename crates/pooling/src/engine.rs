@@ -40,7 +40,6 @@ pub const MAX_POOLS: usize = 65_536;
 pub const REFUSAL_ALLOWANCE: usize = 32;
 
 /// The pooler's state machine.
-#[derive(Debug)]
 pub struct Engine {
     pub(crate) now: Moment,
     config: Arc<PoolerConfig>,
@@ -94,6 +93,18 @@ struct Totals {
     logins_refused: u64,
     probes: u64,
     protocol_errors: u64,
+}
+
+/// Only counts: the sessions hold cancel keys.
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Engine")
+            .field("clients", &self.clients.len())
+            .field("servers", &self.servers.len())
+            .field("pools", &self.pool_index.len())
+            .finish_non_exhaustive()
+    }
 }
 
 impl Engine {

@@ -50,6 +50,8 @@ pub struct Parameters {
     names: Vec<String>,
     /// And whether a server has taken all of their values.
     sets: HashMap<Arc<Tracked>, bool>,
+    /// Sets that are not shared before unused ones are thrown out again.
+    until_purge: usize,
 }
 
 impl Parameters {
@@ -62,7 +64,7 @@ impl Parameters {
                 names.push(name.clone());
             }
         }
-        Self { names, sets: HashMap::new() }
+        Self { names, sets: HashMap::new(), until_purge: 0 }
     }
 
     /// The index of a parameter by name; names are case-insensitive, as in PostgreSQL.
@@ -140,7 +142,13 @@ impl Parameters {
         }
         let set = Arc::new(set);
         if self.sets.len() >= MAX_INTERNED {
+            if self.until_purge > 0 {
+                // All were in use when last looked at: looking again for each set would cost more than sharing saves.
+                self.until_purge -= 1;
+                return set;
+            }
             self.sets.retain(|known, _| Arc::strong_count(known) > 1);
+            self.until_purge = MAX_INTERNED / 4;
         }
         if self.sets.len() < MAX_INTERNED {
             self.sets.insert(set.clone(), false);

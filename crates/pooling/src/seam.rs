@@ -98,7 +98,7 @@ pub struct OpenServer {
 }
 
 /// A server connection that has logged in and reported that it is ready.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct OpenedServer {
     /// Process id of the backend, for cancel requests.
     pub process_id: i32,
@@ -112,6 +112,18 @@ pub struct OpenedServer {
     pub peer: Option<SocketAddr>,
     /// From the start of the connect.
     pub login_time: Duration,
+}
+
+/// Without the secret of the backend.
+impl std::fmt::Debug for OpenedServer {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("OpenedServer")
+            .field("process_id", &self.process_id)
+            .field("peer", &self.peer)
+            .field("login_time", &self.login_time)
+            .finish_non_exhaustive()
+    }
 }
 
 /// An attempt that failed.
@@ -128,7 +140,7 @@ pub struct OpenFailure {
 }
 
 /// Asks for a cancel request.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct CancelQuery {
     /// The server whose query is to be cancelled; named in the answer.
     pub server: crate::connection::ServerId,
@@ -142,6 +154,17 @@ pub struct CancelQuery {
     pub secret_key: Vec<u8>,
     /// Longest time for it.
     pub limit: Duration,
+}
+
+/// Without the secret of the backend.
+impl std::fmt::Debug for CancelQuery {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("CancelQuery")
+            .field("server", &self.server)
+            .field("process_id", &self.process_id)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Asks for a SCRAM verifier.

@@ -12,7 +12,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// A server connection that has logged in.
-#[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) pool: PoolId,
     pub(crate) state: ServerState,

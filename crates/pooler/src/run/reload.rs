@@ -4,7 +4,7 @@ use crate::console::{ReloadReport, ReloadRequest};
 use crate::control::EngineHandle;
 use crate::logging::Logging;
 use settings::diagnostic::{Diagnostic, Severity};
-use settings::pooler::{General, PoolerConfig, load};
+use settings::pooler::{ConfigRow, PoolerConfig, load, show_config};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::mpsc::Receiver;
@@ -27,7 +27,7 @@ impl Reloading {
         while let Some(request) = requests.recv().await {
             // Whatever becomes of the configuration: a log rotation asks by HUP, too.
             self.logging.reopen();
-            let result = reload(&self.handle, self.path.clone(), &self.started.general).await;
+            let result = reload(&self.handle, self.path.clone(), &self.started).await;
             let answer = match result {
                 Ok((report, verbose)) => {
                     self.logging.set_verbose(verbose);
@@ -49,36 +49,25 @@ impl Reloading {
 async fn reload(
     handle: &EngineHandle,
     path: PathBuf,
-    started: &General,
+    started: &PoolerConfig,
 ) -> Result<(ReloadReport, u8), String> {
     let loaded = tokio::task::spawn_blocking(move || load(&path)).await.map_err(|error| error.to_string())?;
     let loaded = loaded.map_err(|diagnostics| words_of(&diagnostics))?;
     let warnings = loaded.notes.iter().filter(|note| note.severity != Severity::Note).map(line);
-    let restart = needs_restart(started, &loaded.config.general);
+    let restart = needs_restart(started, &loaded.config);
     let notes = warnings.chain(restart.into_iter().map(|name| format!("{name} needs a restart"))).collect();
     let verbose = loaded.config.general.verbose;
     handle.reload(Arc::new(loaded.config)).await.map_err(|error| error.to_string())?;
     Ok((ReloadReport { notes }, verbose))
 }
 
-/// The settings that differ from what the process started with and are read only then.
-fn needs_restart(started: &General, now: &General) -> Vec<&'static str> {
-    let differs = [
-        (
-            "listen_addr or listen_port",
-            started.listen != now.listen || started.listen_port != now.listen_port,
-        ),
-        ("unix_socket_dir", started.unix_socket_dir != now.unix_socket_dir),
-        ("unix_socket_mode", started.unix_socket_mode != now.unix_socket_mode),
-        ("listen_backlog", started.listen_backlog != now.listen_backlog),
-        ("user", started.user != now.user),
-        ("pidfile", started.pidfile != now.pidfile),
-        ("logfile", started.logfile != now.logfile),
-        ("log_format", started.log_format != now.log_format),
-        ("drain_timeout", started.drain_timeout != now.drain_timeout),
-        ("metrics_listen", started.metrics_listen != now.metrics_listen),
-    ];
-    differs.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()
+/// The settings that differ from what the process started with and are read only then, by the table of settings.
+fn needs_restart(started: &PoolerConfig, now: &PoolerConfig) -> Vec<&'static str> {
+    let (started, now) = (show_config(started), show_config(now));
+    let differs = |(before, after): (&ConfigRow, &ConfigRow)| {
+        (!after.changeable && before.value != after.value).then_some(after.key)
+    };
+    started.iter().zip(&now).filter_map(differs).collect()
 }
 
 /// One line, for the log and the console.
@@ -100,18 +89,18 @@ mod tests {
     use super::*;
     use settings::pooler::parse_ini;
 
-    fn general(listen_port: u16, pool_size: usize) -> General {
+    fn config(listen_port: u16, pool_size: usize) -> PoolerConfig {
         let text = format!(
             "[databases]\n* = host=127.0.0.1\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {listen_port}\n\
              auth_type = any\npool_mode = transaction\ndefault_pool_size = {pool_size}\n"
         );
-        parse_ini(&text).unwrap().config.general
+        parse_ini(&text).unwrap().config
     }
 
     #[test]
     fn a_change_that_needs_a_restart_is_named_and_others_are_not() {
-        assert_eq!(needs_restart(&general(6432, 5), &general(6432, 9)), [""; 0]);
-        assert_eq!(needs_restart(&general(6432, 5), &general(6433, 5)), ["listen_addr or listen_port"]);
+        assert_eq!(needs_restart(&config(6432, 5), &config(6432, 9)), [""; 0]);
+        assert_eq!(needs_restart(&config(6432, 5), &config(6433, 5)), ["listen_port"]);
     }
 
     #[test]
@@ -121,7 +110,7 @@ mod tests {
         std::fs::write(&path, "[pgbouncer]\nlisten_addr = 127.0.0.1\nno_such_setting = 1\n").unwrap();
         let handle = crate::control::tests::answering(|_| panic!("nothing may reach the engine"));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let error = runtime.block_on(reload(&handle, path, &general(6432, 5))).unwrap_err();
+        let error = runtime.block_on(reload(&handle, path, &config(6432, 5))).unwrap_err();
         assert!(error.contains("pgbouncer.ini:3:") && error.contains("no_such_setting"), "{error}");
     }
 }

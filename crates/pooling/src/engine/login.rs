@@ -1,7 +1,6 @@
 //! A client's login: start-up packets, proof of who it is, greeting.
 //!
-//! Every step here is cheap but one: a SCRAM verifier that has to be derived from a plain password is derived elsewhere and
-//! kept, but `auth_type = plain` with a stored verifier costs its iterations at each attempt.
+//! Every step here is cheap: a SCRAM verifier that has to be derived from a plain password is derived elsewhere, and kept.
 
 use super::Engine;
 use super::pools::find_database;
@@ -200,6 +199,12 @@ impl Engine {
             return self.refuse_login(transport, id, texts::NOT_AUTHORIZED, &text);
         }
         let mut secret = stored.map(login_secret);
+        // Checking a readable password against a verifier costs milliseconds; SCRAM proves it for a few hashes, and keeps
+        // the password off the wire. PgBouncer does the same for `md5`.
+        let method = match (method, &secret) {
+            (Method::Plain, Some(LoginSecret::Scram(_))) => Method::Scram,
+            (method, _) => method,
+        };
         if let (Some(wanting), Some(stored)) = (&secret, stored)
             && needs_verifier(method, wanting)
         {

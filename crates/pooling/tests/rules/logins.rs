@@ -63,3 +63,15 @@ fn a_login_whose_password_cannot_be_hashed_hears_so_and_the_next_one_asks_again(
     bench.connect("db");
     assert_eq!(bench.wire.derives.len(), 1);
 }
+
+#[test]
+fn a_stored_verifier_is_asked_for_by_scram_also_where_the_method_is_plain() {
+    let mut changed = PoolerConfig::clone(&config(""));
+    changed.general.auth_type = settings::pooler::AuthType::Plain;
+    let verifier = Verifier::derive(b"pencil", b"0123456789abcdef", 4096).expect("valid").to_string();
+    changed.secrets.insert("u".to_owned(), Secret::ScramVerifier(verifier));
+    let mut bench = Bench::new(Arc::new(changed));
+    let client = bench.connect("db");
+    // AuthenticationSASL, and not AuthenticationCleartextPassword (3).
+    assert_eq!(bench.heard(client).get(..9), Some(&b"R\0\0\0\x17\0\0\0\x0a"[..]));
+}

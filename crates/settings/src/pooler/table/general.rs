@@ -19,7 +19,7 @@ const UNIX_SOCKET_MODE: Status<General> = Status::Built(Binding {
 #[rustfmt::skip] // One line a setting.
 pub(super) const SETTINGS: &[Setting<General>] = &[
     // Files and sockets.
-    Setting::new("logfile", Kind::Path, "", field!(General, logfile), "File to log to, beside standard error."),
+    Setting::new("logfile", Kind::Path, "", field!(General, logfile), "File to log to, beside standard error; opened anew by a reload.").restart(),
     Setting::new("log_format", Kind::Choice { built: &["text", "json"], not_built: &[] }, "text", field!(General, log_format), "Shape of the log lines.").own().restart(),
     Setting::new("pidfile", Kind::Path, "", field!(General, pidfile), "File to write the process id to.").restart(),
     Setting::new("conffile", Kind::Path, "", Joint, "The file that RELOAD reads; named on the command line alone."),
@@ -66,7 +66,7 @@ pub(super) const SETTINGS: &[Setting<General>] = &[
     Setting::new("server_check_query", Kind::Text, "<empty>", Joint, "The test of a server that has rested; `<empty>` is an empty query."),
     Setting::new("server_reset_query", Kind::Text, "DISCARD ALL", field!(General, server_reset_query), "Query when a client of session mode leaves; empty for none."),
     Setting::new("server_reset_query_always", Kind::Boolean, "0", NotBuilt(&["0"]), "Run it in the other modes too."),
-    Setting::new("server_fast_close", Kind::Boolean, "0", NoEffect("it is about session mode; in transaction mode a server closes at the end of its transaction either way"), "On RECONNECT, do not wait for the end of the session."),
+    Setting::new("server_fast_close", Kind::Boolean, "0", NotBuilt(&["0"]), "On RECONNECT, do not wait for the end of the session."),
     Setting::new("track_extra_parameters", Kind::List, "IntervalStyle", field!(General, track_extra_parameters), "Further reported parameters that are kept for each client.").restart(),
     Setting::new("ignore_startup_parameters", Kind::List, "", field!(General, ignore_startup_parameters), "Startup parameters that are accepted and dropped."),
     Setting::new("disable_pqexec", Kind::Boolean, "0", NotBuilt(&["0"]), "Refuse the simple query protocol.").restart(),
@@ -81,7 +81,7 @@ pub(super) const SETTINGS: &[Setting<General>] = &[
     Setting::new("auth_query", Kind::Text, "", NotBuilt(&[""]), "Query that looks a user up."),
     Setting::new("auth_dbname", Kind::Text, "", NotBuilt(&[""]), "Database in which users are looked up."),
     Setting::new("auth_ldap_options", Kind::Text, "", NotBuilt(&[""]), "LDAP address and search."),
-    Setting::new("scram_iterations", Kind::Integer { minimum: 1, maximum: 10_000_000 }, "4096", field!(General, scram_iterations), "Iterations of verifiers that are made from plain passwords."),
+    Setting::new("scram_iterations", Kind::Integer { minimum: 1, maximum: 2_000_000 }, "4096", field!(General, scram_iterations), "Iterations of verifiers that are made from plain passwords."),
     Setting::new("admin_users", Kind::List, "", field!(General, admin_users), "Users who may do everything on the console."),
     Setting::new("stats_users", Kind::List, "", field!(General, stats_users), "Users who may read on the console."),
     // What is said.

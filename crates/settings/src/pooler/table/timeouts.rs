@@ -24,7 +24,7 @@ pub(super) const SETTINGS: &[Setting<General>] = &[
     Setting::new("server_idle_timeout", DURATION, "600", field!(General, server_idle_timeout), "Idle time after which a server connection is closed; 0 = never."),
     Setting::new("server_check_delay", DURATION, "30", field!(General, server_check_delay), "Idle time after which a server connection is tested before use; 0 = before each use."),
     // Pools and the process.
-    Setting::new("drain_timeout", DURATION, "0", field!(General, drain_timeout), "Longest drain after TERM or INT; 0 = as long as clients stay.").toml("60").own(),
+    Setting::new("drain_timeout", DURATION, "0", field!(General, drain_timeout), "Longest drain after TERM or INT; 0 = as long as clients stay.").toml("60").own().restart(),
     Setting::new("suspend_timeout", DURATION, "10", NoEffect("there is no SUSPEND"), "Longest SUSPEND."),
     Setting::new("autodb_idle_timeout", DURATION, "3600", NotBuilt(&["0"]), "Forget names served by the `*` line that are idle.").toml("0"),
     Setting::new("pool_idle_timeout", DURATION, "0", NotBuilt(&["0"]), "Drop pools that are idle."),
