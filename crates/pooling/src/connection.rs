@@ -33,7 +33,7 @@ struct Key {
 /// The bit of a token's low half that tells servers from clients.
 const SERVER_BIT: u64 = 1 << 31;
 
-/// Slots per side: what is left below [`SERVER_BIT`], less two for tokens that drivers use for themselves.
+/// Slots per side: what is left below the bit that tells the sides apart, less two for tokens that drivers use for themselves.
 pub const MAX_SLOTS: u32 = (1 << 31) - 2;
 
 impl ConnectionId {
