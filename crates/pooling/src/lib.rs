@@ -15,6 +15,7 @@ mod client;
 pub mod close_cause;
 pub mod connection;
 mod engine;
+mod held;
 pub mod parameters;
 mod pool;
 pub mod seam;

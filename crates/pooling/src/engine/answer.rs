@@ -1,17 +1,18 @@
 //! Bytes from servers: forwarded to the client whose answer they are, or kept to ourselves.
 
+mod judge;
+
 use super::Engine;
-use crate::client::{Client, ClientState};
+use crate::client::ClientState;
 use crate::close_cause::CloseCause;
-use crate::connection::{ClientId, ServerId, Slab};
+use crate::connection::{ClientId, ServerId};
+use crate::held::join;
 use crate::seam::{Flow, Transport};
-use crate::server::{Server, ServerState};
+use crate::server::ServerState;
 use crate::texts;
-use overload::Moment;
+use judge::{Judge, Outcome, is_inspected};
 use pgwire::frame;
-use pgwire::message::{ErrorFields, TransactionStatus, parse};
-use pgwire::replies::{Desync, MAX_OWED, Origin, Received};
-use settings::pooler::PoolMode;
+use pgwire::replies::{Desync, MAX_OWED};
 use tracing::warn;
 
 /// Servers may send messages of up to 1 GB; the protocol's own limit is the sign bit.
@@ -19,19 +20,6 @@ const MAX_SERVER_MESSAGE: u32 = i32::MAX as u32;
 
 /// Messages whose body is looked at are held until they are whole, up to this many bytes.
 const MAX_INSPECTED_BYTES: usize = 64 * 1024;
-
-/// What a read from a server came to.
-struct Outcome {
-    /// The client's transaction is over and nothing is owed.
-    released: bool,
-    desync: Option<Desync>,
-    /// The client's parameters have been set.
-    parameters_set: bool,
-    /// A transaction of several statements has begun where only single ones are allowed.
-    transaction_refused: bool,
-    /// A query of the pooler's own failed while the client has the server: its parameters cannot be set.
-    set_failed: Option<ErrorFields>,
-}
 
 impl Engine {
     pub(super) fn on_server_bytes(&mut self, transport: &mut impl Transport, id: ServerId, chunk: &[u8]) {
@@ -46,13 +34,8 @@ impl Engine {
             // After the farewell only the end matters.
             ServerState::Closing { .. } => return,
         };
-        let mut joined = std::mem::take(&mut server.held);
-        let bytes = if joined.is_empty() {
-            chunk
-        } else {
-            joined.extend_from_slice(chunk);
-            &joined[..]
-        };
+        let mut held = std::mem::take(&mut server.held);
+        let bytes = join(&mut held, chunk);
         let outcome = self.scan_answer(transport, id, client, bytes);
         self.settle_answer(transport, id, client, outcome);
     }
@@ -65,141 +48,72 @@ impl Engine {
         client: Option<ClientId>,
         bytes: &[u8],
     ) -> Outcome {
-        let mut outcome = Outcome {
-            released: false,
-            desync: None,
-            parameters_set: false,
-            transaction_refused: false,
-            set_failed: None,
-        };
-        let Some(server) = self.servers.find_mut(id) else { return outcome };
-        let now = self.now;
-        let pool_id = server.pool;
-        let mode = self.pools[pool_id.0 as usize].settings.pool_mode;
-        // The run of bytes that the client gets and that has not been sent yet.
-        let mut run: Option<usize> = None;
+        let Some(server) = self.servers.find_mut(id) else { return Outcome::default() };
+        let pool = &mut self.pools[server.pool.0 as usize];
         let mut at = bytes.len().min(usize::try_from(server.rest).unwrap_or(usize::MAX));
         server.rest -= at as u64;
-        if at > 0 && server.rest_forwarded && client.is_some() {
-            run = Some(0);
-        }
-        let mut blocked = false;
-        let mut sent = 0;
+        // The run of bytes that the client gets and that has not been sent yet.
+        let mut run = (at > 0 && server.rest_forwarded && client.is_some()).then_some(0);
+        let mut flow = Sent::default();
+        let mut judge = Judge {
+            server,
+            clients: &mut self.clients,
+            parameters: &mut self.parameters,
+            pool,
+            client,
+            now: self.now,
+            outcome: Outcome::default(),
+        };
         while at < bytes.len() {
             let rest = &bytes[at..];
             let head = match frame::head(rest, MAX_SERVER_MESSAGE) {
                 Ok(Some(head)) => head,
                 Ok(None) => break,
                 Err(_) => {
-                    outcome.desync = Some(Desync { got: rest[0], expected: "a message" });
+                    judge.outcome.desync = Some(Desync { got: rest[0], expected: "a message" });
                     break;
                 }
             };
             let whole = head.total <= rest.len();
-            let inspected = matches!(head.tag, b'Z' | b'S' | b'E');
-            if !whole && inspected && head.total <= MAX_INSPECTED_BYTES {
+            if !whole && is_inspected(head.tag) && head.total <= MAX_INSPECTED_BYTES {
                 break;
             }
             let body = &rest[frame::HEADER_BYTES.min(rest.len())..head.total.min(rest.len())];
-            let received = match server.replies.received(head.tag, body.first().copied()) {
-                Ok(received) => received,
+            let forwarded = match judge.take(head.tag, body) {
+                Ok(forwarded) => forwarded,
                 Err(desync) => {
-                    outcome.desync = Some(desync);
+                    judge.outcome.desync = Some(desync);
                     break;
                 }
             };
-            if head.tag == b'E' && says_fatal(body) {
-                server.said_fatal = true;
-            }
-            let mut forwarded = match received {
-                // An answer that was made with another client's parameters is not this one's.
-                Received::Answer(Origin::Client) | Received::Ready(Origin::Client, _) => {
-                    client.is_some() && !outcome.released && outcome.set_failed.is_none()
-                }
-                Received::Answer(Origin::Pooler) => {
-                    if head.tag == b'E' {
-                        // The first one says why; those that follow from it do not.
-                        server.own_error.get_or_insert_with(|| ErrorFields::parse(body));
-                    }
-                    false
-                }
-                Received::Ready(Origin::Pooler, _) => {
-                    if let Some(client) = client {
-                        match server.own_error.take() {
-                            Some(error) => outcome.set_failed = Some(error),
-                            None => outcome.parameters_set = true,
-                        }
-                        if let Some(client) = self.clients.find_mut(client).filter(|_| outcome.parameters_set)
-                        {
-                            // The server may spell a value in its own way: that is the client's from now on.
-                            self.parameters.note_proven(&client.parameters);
-                            self.parameters.note_proven(&server.parameters);
-                            client.parameters = server.parameters.clone();
-                        }
-                    }
-                    false
-                }
-                Received::Asynchronous => {
-                    let own = server.replies.head_origin() == Some(Origin::Pooler);
-                    if head.tag == b'S'
-                        && let Some((name, value)) = reported(body)
-                    {
-                        self.parameters.report(&mut server.parameters, name, value);
-                        if let Some(client) = client.filter(|_| !own).and_then(|id| self.clients.find_mut(id))
-                        {
-                            self.parameters.report(&mut client.parameters, name, value);
-                        }
-                    }
-                    client.is_some() && !own && !outcome.released && outcome.set_failed.is_none()
-                }
-            };
-            if let Received::Ready(Origin::Client, status) = received {
-                note_ready(&mut self.pools[pool_id.0 as usize], server, status, now);
-                // A client in the middle of a long message keeps the server until the message is over.
-                outcome.released |= mode != PoolMode::Session
-                    && server.replies.is_settled()
-                    && !still_needs_it(&self.clients, client);
-                if mode == PoolMode::Statement && status != TransactionStatus::Idle {
-                    // It does not hear that its transaction has begun: it hears why it may not have one.
-                    outcome.transaction_refused = true;
-                    forwarded = false;
-                }
-            }
             if forwarded {
                 run.get_or_insert(at);
             } else if let (Some(start), Some(client)) = (run.take(), client) {
-                sent += at - start;
-                blocked |= transport.send(client.into(), &[&bytes[start..at]]) == Flow::Blocked;
+                flow.send(transport, client, &bytes[start..at]);
             }
             if whole {
                 at += head.total;
             } else {
-                server.rest = (head.total - rest.len()) as u64;
-                server.rest_forwarded = forwarded;
+                judge.server.rest = (head.total - rest.len()) as u64;
+                judge.server.rest_forwarded = forwarded;
                 at = bytes.len();
             }
         }
-        if at < bytes.len() && outcome.desync.is_none() {
-            server.held = bytes[at..].to_vec();
+        if at < bytes.len() && judge.outcome.desync.is_none() {
+            judge.server.held = bytes[at..].to_vec();
         }
         // What was left of a message of its own kept a client from going idle.
-        outcome.released |= client.is_some()
-            && mode != PoolMode::Session
-            && server.rest == 0
-            && server.replies.is_settled()
-            && !still_needs_it(&self.clients, client);
-        if let Some(client) = client {
-            if let Some(start) = run {
-                sent += at - start;
-                blocked |= transport.send(client.into(), &[&bytes[start..at]]) == Flow::Blocked;
-            }
-            self.pools[pool_id.0 as usize].counters.sent += sent as u64;
-            if blocked {
-                // Whoever is released with bytes still on their way is read again when they have left.
-                let pause = if outcome.released { client.into() } else { id.into() };
-                transport.set_reading(pause, false);
-                self.note_blocked(client);
-            }
+        judge.outcome.released |= client.is_some() && judge.server.rest == 0 && judge.is_done();
+        if let (Some(start), Some(client)) = (run, client) {
+            flow.send(transport, client, &bytes[start..at]);
+        }
+        judge.pool.counters.sent += flow.bytes;
+        let outcome = judge.outcome;
+        if let Some(client) = client.filter(|_| flow.blocked) {
+            // Whoever is released with bytes still on their way is read again when they have left.
+            let pause = if outcome.released { client.into() } else { id.into() };
+            transport.set_reading(pause, false);
+            self.note_blocked(client);
         }
         outcome
     }
@@ -305,40 +219,16 @@ impl Engine {
     }
 }
 
-/// True for an error after which the server closes by itself. The severity that is not translated has the code `V`.
-fn says_fatal(body: &[u8]) -> bool {
-    body.split(|&byte| byte == 0).any(|field| matches!(field, b"VFATAL" | b"VPANIC"))
+/// What of a read has gone on to the client.
+#[derive(Default)]
+struct Sent {
+    bytes: u64,
+    blocked: bool,
 }
 
-/// Name and value of a ParameterStatus; `None` if it is not text, and so none of those that are tracked.
-fn reported(body: &[u8]) -> Option<(&str, &str)> {
-    let (name, value) = parse::parameter_status(body).ok()?;
-    Some((std::str::from_utf8(name).ok()?, std::str::from_utf8(value).ok()?))
-}
-
-/// True if the client is not done with its server although nothing is owed: it is in the middle of a long message, or
-/// its request still waits for its parameters.
-fn still_needs_it(clients: &Slab<ClientId, Client>, client: Option<ClientId>) -> bool {
-    client.and_then(|id| clients.find(id)).is_some_and(|client| {
-        matches!(client.state, ClientState::Active { streaming: 1.., .. } | ClientState::Preparing { .. })
-    })
-}
-
-/// Counts a finished query, and a finished transaction.
-fn note_ready(pool: &mut crate::pool::Pool, server: &mut Server, status: TransactionStatus, now: Moment) {
-    let span = now.since(server.query_at);
-    pool.counters.query_count += 1;
-    pool.counters.query_time_us += micros(now, server.query_at);
-    pool.counters.query.record(span);
-    pool.answered_at = Some(now);
-    server.query_at = now;
-    if status == TransactionStatus::Idle {
-        pool.counters.xact_count += 1;
-        pool.counters.xact_time_us += micros(now, server.transaction_at);
-        server.transaction_at = now;
+impl Sent {
+    fn send(&mut self, transport: &mut impl Transport, client: ClientId, bytes: &[u8]) {
+        self.bytes += bytes.len() as u64;
+        self.blocked |= transport.send(client.into(), &[bytes]) == Flow::Blocked;
     }
-}
-
-fn micros(now: Moment, earlier: Moment) -> u64 {
-    now.as_micros().saturating_sub(earlier.as_micros())
 }

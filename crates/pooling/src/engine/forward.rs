@@ -1,25 +1,15 @@
 //! Requests on their way from a client to its server.
 
+mod scan;
+
 use super::Engine;
 use crate::client::ClientState;
 use crate::connection::{ClientId, ServerId};
+use crate::held::join;
 use crate::seam::{Flow, Transport};
-use pgwire::frame;
 use pgwire::message::TransactionStatus;
-use pgwire::replies::{Origin, SendError};
+use scan::{Limits, Scanned, Stop, scan};
 use settings::pooler::PoolMode;
-
-/// What stopped the scan of a client's bytes.
-enum Stop {
-    /// All is judged; what is behind `end` waits for its rest.
-    Tail,
-    /// The session ends here.
-    Terminate,
-    /// Not the protocol.
-    Broken(String),
-    /// Too much in flight.
-    Full,
-}
 
 impl Engine {
     /// Sends what a client has sent on to its server: whole messages at once, long ones as they come. `prefix` is a
@@ -36,61 +26,16 @@ impl Engine {
     ) {
         let Some(client) = self.clients.find_mut(id) else { return };
         let Some(server) = self.servers.find_mut(server_id) else { return };
-        let ClientState::Active { mut streaming, .. } = client.state else { return };
-        let limit = self.config.general.max_packet_size;
-        let hold_limit = self.config.general.waiter_buffer;
+        let ClientState::Active { streaming, .. } = client.state else { return };
         let pool = &mut self.pools[server.pool.0 as usize];
         let mode = pool.settings.pool_mode;
-
-        let mut joined = std::mem::take(&mut client.held);
-        let bytes = if joined.is_empty() {
-            chunk
-        } else {
-            joined.extend_from_slice(chunk);
-            &joined[..]
-        };
-
         let was_at_rest = server.replies.is_empty();
-        let step = bytes.len().min(streaming as usize);
-        streaming -= u32::try_from(step).unwrap_or(streaming);
-        let mut end = step;
-        let stop = loop {
-            let rest = &bytes[end..];
-            if rest.is_empty() {
-                break Stop::Tail;
-            }
-            let head = match frame::head(rest, limit) {
-                Err(error) => break Stop::Broken(error.to_string()),
-                Ok(None) => break Stop::Tail,
-                Ok(Some(head)) => head,
-            };
-            if head.tag == b'X' {
-                break Stop::Terminate;
-            }
-            let whole = head.total <= rest.len();
-            if !whole && head.total <= hold_limit {
-                break Stop::Tail;
-            }
-            match server.replies.sent(head.tag, Origin::Client) {
-                Ok(()) => {}
-                Err(SendError::Full) => break Stop::Full,
-                Err(unknown @ SendError::Unknown { .. }) => break Stop::Broken(unknown.to_string()),
-            }
-            match head.tag {
-                b'P' => {
-                    pool.counters.client_parse_count += 1;
-                    pool.counters.server_parse_count += 1;
-                }
-                b'B' => pool.counters.bind_count += 1,
-                _ => {}
-            }
-            if whole {
-                end += head.total;
-            } else {
-                streaming = u32::try_from(head.total - rest.len()).unwrap_or(u32::MAX);
-                end = bytes.len();
-            }
-        };
+        let mut held = std::mem::take(&mut client.held);
+        let bytes = join(&mut held, chunk);
+        let limits =
+            Limits { message: self.config.general.max_packet_size, hold: self.config.general.waiter_buffer };
+        let Scanned { end, streaming, stop } =
+            scan(bytes, streaming, limits, &mut server.replies, &mut pool.counters);
 
         client.request_at = self.now;
         if was_at_rest {
@@ -105,7 +50,7 @@ impl Engine {
         }
         client.partial_since = match (streaming > 0 || !client.held.is_empty(), client.partial_since) {
             (false, _) => None,
-            (true, since) => Some(since.filter(|_| step == 0 && end == 0).unwrap_or(self.now)),
+            (true, since) => Some(since.filter(|_| end == 0).unwrap_or(self.now)),
         };
         let partial = client.partial_since == Some(self.now);
         if matches!(stop, Stop::Full) {

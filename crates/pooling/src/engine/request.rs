@@ -3,6 +3,7 @@
 use super::Engine;
 use crate::client::{Client, ClientState, Until};
 use crate::connection::ClientId;
+use crate::held::join;
 use crate::seam::Transport;
 use crate::texts;
 use pgwire::frame;
@@ -40,13 +41,8 @@ impl Engine {
     /// it as may be held.
     pub(super) fn begin_request(&mut self, transport: &mut impl Transport, id: ClientId, chunk: &[u8]) {
         let Some(client) = self.clients.find_mut(id) else { return };
-        let mut joined = std::mem::take(&mut client.held);
-        let mut bytes = if joined.is_empty() {
-            chunk
-        } else {
-            joined.extend_from_slice(chunk);
-            &joined[..]
-        };
+        let mut held = std::mem::take(&mut client.held);
+        let mut bytes = join(&mut held, chunk);
         let limit = self.config.general.max_packet_size;
         let enough = self.config.general.waiter_buffer;
         let stray = loop {
@@ -93,13 +89,8 @@ impl Engine {
         let limit = self.config.general.max_packet_size;
         let Some(client) = self.clients.find_mut(id) else { return };
         let ClientState::Skipping { mut discard, until } = client.state else { return };
-        let mut joined = std::mem::take(&mut client.held);
-        let mut bytes = if joined.is_empty() {
-            chunk
-        } else {
-            joined.extend_from_slice(chunk);
-            &joined[..]
-        };
+        let mut held = std::mem::take(&mut client.held);
+        let mut bytes = join(&mut held, chunk);
         let mut found_end = until != Until::Sync;
         loop {
             let step = bytes.len().min(discard as usize);

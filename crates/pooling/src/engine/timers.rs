@@ -1,6 +1,8 @@
 //! Timers: one lazy heap. A connection has at most one entry, at or before its earliest deadline; a deadline that moves
 //! back costs nothing until the entry comes up. Nothing ticks while nothing is due.
 
+mod limits;
+
 use super::Engine;
 use super::handoff::is_over;
 use crate::client::{ClientState, NEVER};
@@ -8,7 +10,6 @@ use crate::close_cause::CloseCause;
 use crate::connection::{ClientId, ConnectionId, PoolId, ServerId};
 use crate::seam::Transport;
 use crate::server::ServerState;
-use crate::texts;
 use overload::Moment;
 use pgwire::message::TransactionStatus;
 use pgwire::replies::Owes;
@@ -212,112 +213,6 @@ impl Engine {
         let by_age =
             (!settings.server_lifetime.is_zero()).then(|| server.opened_at + settings.server_lifetime);
         by_idle.into_iter().chain(by_age).min()
-    }
-
-    /// Looks at a client; returns when to look again.
-    fn check_client(&mut self, transport: &mut impl Transport, id: ClientId) -> Option<Moment> {
-        let now = self.now;
-        let client = self.clients.find(id)?;
-        let general = &self.config.general;
-        let Some(pool_id) = client.pool else {
-            if matches!(client.state, ClientState::Cancelling) {
-                return None;
-            }
-            let limit = general.client_login_timeout;
-            if limit.is_zero() {
-                return None;
-            }
-            if is_over(now, client.connected_at, limit) {
-                let farewell = texts::fatal(texts::PROTOCOL_VIOLATION, "client_login_timeout");
-                self.dismiss_client(transport, id, &farewell, "client_login_timeout");
-                return None;
-            }
-            return Some(client.connected_at + limit);
-        };
-        let pool = self.pool(pool_id);
-        let settings = &pool.settings;
-        let others_wait = !pool.line.is_empty();
-        let mut next: Option<Moment> = None;
-        // Each limit: since when, how long, SQLSTATE, text, and whether it acts only while others wait.
-        let mut limits: Vec<(Moment, Duration, &str, &str, bool)> = Vec::new();
-        match client.state {
-            ClientState::Active { server, .. } | ClientState::Preparing { server } => {
-                let server = self.servers.find(server)?;
-                let at_rest = server.replies.is_settled();
-                if !at_rest {
-                    limits.push((
-                        server.transaction_at,
-                        settings.transaction_timeout,
-                        texts::QUERY_CANCELED,
-                        "transaction timeout",
-                        false,
-                    ));
-                }
-                if at_rest {
-                    // A client of session mode between two transactions.
-                    let limit = settings.client_idle_timeout;
-                    let since = server.query_at.max(client.request_at);
-                    limits.push((since, limit, texts::IDLE_SESSION_TIMEOUT, "client_idle_timeout", false));
-                } else if server.replies.is_empty() {
-                    let limit = settings.idle_transaction_timeout;
-                    let since = server.query_at.max(client.request_at);
-                    limits.push((
-                        since,
-                        limit,
-                        texts::IDLE_IN_TRANSACTION_TIMEOUT,
-                        "idle transaction timeout",
-                        false,
-                    ));
-                } else {
-                    limits.push((
-                        server.query_at,
-                        settings.query_timeout,
-                        texts::QUERY_CANCELED,
-                        "query timeout",
-                        false,
-                    ));
-                }
-                if let Some(since) = client.blocked_since {
-                    let limit = general.client_write_timeout;
-                    limits.push((since, limit, texts::ADMIN_SHUTDOWN, "client_write_timeout", true));
-                }
-                // One that is not read cannot send the rest.
-                if let Some(since) = client.partial_since.filter(|_| !client.throttled && !client.server_full)
-                {
-                    let limit = general.client_message_timeout;
-                    limits.push((since, limit, texts::ADMIN_SHUTDOWN, "client_message_timeout", true));
-                }
-            }
-            ClientState::Idle | ClientState::Skipping { .. } => {
-                let limit = settings.client_idle_timeout;
-                limits.push((
-                    client.request_at,
-                    limit,
-                    texts::IDLE_SESSION_TIMEOUT,
-                    "client_idle_timeout",
-                    false,
-                ));
-            }
-            _ => {}
-        }
-        for (since, limit, sqlstate, text, only_if_others_wait) in limits {
-            if limit.is_zero() {
-                continue;
-            }
-            if !is_over(now, since, limit) {
-                next = Some(next.map_or(since + limit, |at| at.min(since + limit)));
-            } else if only_if_others_wait && !others_wait {
-                next = Some(next.map_or(now + LOOK_AGAIN, |at| at.min(now + LOOK_AGAIN)));
-            } else {
-                if only_if_others_wait {
-                    self.pool_mut(pool_id).counters.holders_closed += 1;
-                }
-                let farewell = texts::fatal(sqlstate, text);
-                self.dismiss_client(transport, id, &farewell, text);
-                return None;
-            }
-        }
-        next
     }
 
     /// Looks at a server; returns when to look again.

@@ -1,0 +1,86 @@
+//! How far the bytes of a client may go on to its server.
+
+use crate::snapshot::PoolCounters;
+use pgwire::frame;
+use pgwire::replies::{Origin, ReplyQueue, SendError};
+
+/// Sizes in bytes.
+#[derive(Clone, Copy)]
+pub(super) struct Limits {
+    /// The longest message.
+    pub(super) message: u32,
+    /// Messages up to this are sent whole or not at all.
+    pub(super) hold: usize,
+}
+
+/// What has been found.
+pub(super) struct Scanned {
+    /// Bytes that go on.
+    pub(super) end: usize,
+    /// Bytes of a long message that are still to come.
+    pub(super) streaming: u32,
+    pub(super) stop: Stop,
+}
+
+/// What stopped the scan of a client's bytes.
+pub(super) enum Stop {
+    /// All is judged; what is behind `end` waits for its rest.
+    Tail,
+    /// The session ends here.
+    Terminate,
+    /// Not the protocol.
+    Broken(String),
+    /// Too much in flight.
+    Full,
+}
+
+/// Notes each message that may go on in the queue of replies owed. The first `streaming` bytes are the rest of a long one.
+#[inline]
+pub(super) fn scan(
+    bytes: &[u8],
+    streaming: u32,
+    limits: Limits,
+    replies: &mut ReplyQueue,
+    counters: &mut PoolCounters,
+) -> Scanned {
+    let mut end = bytes.len().min(streaming as usize);
+    let mut streaming = streaming - u32::try_from(end).unwrap_or(streaming);
+    let stop = loop {
+        let rest = &bytes[end..];
+        if rest.is_empty() {
+            break Stop::Tail;
+        }
+        let head = match frame::head(rest, limits.message) {
+            Err(error) => break Stop::Broken(error.to_string()),
+            Ok(None) => break Stop::Tail,
+            Ok(Some(head)) => head,
+        };
+        if head.tag == b'X' {
+            break Stop::Terminate;
+        }
+        let whole = head.total <= rest.len();
+        if !whole && head.total <= limits.hold {
+            break Stop::Tail;
+        }
+        match replies.sent(head.tag, Origin::Client) {
+            Ok(()) => {}
+            Err(SendError::Full) => break Stop::Full,
+            Err(unknown @ SendError::Unknown { .. }) => break Stop::Broken(unknown.to_string()),
+        }
+        match head.tag {
+            b'P' => {
+                counters.client_parse_count += 1;
+                counters.server_parse_count += 1;
+            }
+            b'B' => counters.bind_count += 1,
+            _ => {}
+        }
+        if whole {
+            end += head.total;
+        } else {
+            streaming = u32::try_from(head.total - rest.len()).unwrap_or(u32::MAX);
+            end = bytes.len();
+        }
+    };
+    Scanned { end, streaming, stop }
+}
