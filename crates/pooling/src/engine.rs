@@ -30,6 +30,7 @@ use settings::pooler::{PoolerConfig, ServerAddress};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+pub use login::CONSOLE_DATABASE;
 pub use shutdown::Shutdown;
 
 /// Most pools at once; beyond it, pools that nobody uses are forgotten first.

@@ -23,4 +23,4 @@ mod server;
 pub mod snapshot;
 mod texts;
 
-pub use engine::{Engine, MAX_POOLS, REFUSAL_ALLOWANCE, Shutdown};
+pub use engine::{CONSOLE_DATABASE, Engine, MAX_POOLS, REFUSAL_ALLOWANCE, Shutdown};

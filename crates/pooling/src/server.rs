@@ -84,6 +84,20 @@ pub(crate) struct Cleaning {
     pub(crate) retries: u8,
 }
 
+impl Cleaning {
+    /// Begins with what is still owed; a plain round trip follows.
+    pub(crate) const fn until(deadline: Option<Moment>) -> Self {
+        Self {
+            step: CleaningStep::Draining,
+            drained: 0,
+            deadline,
+            thorough: false,
+            is_test: false,
+            retries: 0,
+        }
+    }
+}
+
 /// What is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CleaningStep {

@@ -7,13 +7,11 @@
 
 use super::sessions::ConsoleTotals;
 use overload::Moment;
+use pooling::CONSOLE_DATABASE;
 use pooling::snapshot::PoolRow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Name of the console's own database.
-pub(super) const CONSOLE_DATABASE: &str = "pgbouncer";
 
 /// How many counters there are.
 pub(super) const COUNTERS: usize = 12;

@@ -194,8 +194,7 @@ impl<'a> Answers<'a> {
 }
 
 fn server_of<'a>(config: Option<&'a PoolerConfig>, pool: &'a PoolRow) -> Server<'a> {
-    let database =
-        config.and_then(|config| config.databases.get(&*pool.database).or(config.fallback_database.as_ref()));
+    let database = config.and_then(|config| config.find_database(&pool.database));
     database.map_or(Server::Named(&pool.database), |database| Server::At(&database.address))
 }
 

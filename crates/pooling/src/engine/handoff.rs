@@ -6,7 +6,7 @@ use crate::client::ClientState;
 use crate::close_cause::CloseCause;
 use crate::connection::{ClientId, PoolId, ServerId};
 use crate::seam::Transport;
-use crate::server::{Cleaning, CleaningStep, Server, ServerState};
+use crate::server::{Cleaning, Server, ServerState};
 use crate::texts;
 use overload::Moment;
 use pgwire::message::frontend;
@@ -216,14 +216,7 @@ impl Engine {
         thorough: bool,
         deadline: Option<Moment>,
     ) {
-        let cleaning = Cleaning {
-            step: CleaningStep::Draining,
-            drained: 0,
-            deadline,
-            thorough,
-            is_test: false,
-            retries: 0,
-        };
+        let cleaning = Cleaning { thorough, ..Cleaning::until(deadline) };
         self.move_server(id, ServerState::Cleaning(cleaning));
         if let Some(deadline) = deadline {
             self.arm_server(id, deadline);
@@ -234,14 +227,7 @@ impl Engine {
     /// A round trip of our own, to see whether a server that has rested still answers.
     fn start_test(&mut self, transport: &mut impl Transport, id: ServerId) {
         let deadline = self.now + self.config.general.server_connect_timeout;
-        let cleaning = Cleaning {
-            step: CleaningStep::Draining,
-            drained: 0,
-            deadline: Some(deadline),
-            thorough: false,
-            is_test: true,
-            retries: 0,
-        };
+        let cleaning = Cleaning { is_test: true, ..Cleaning::until(Some(deadline)) };
         self.move_server(id, ServerState::Cleaning(cleaning));
         self.arm_server(id, deadline.min(self.now + TEST_PATIENCE));
         self.advance_cleaning(transport, id);

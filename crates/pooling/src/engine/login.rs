@@ -3,7 +3,6 @@
 //! Every step here is cheap: a SCRAM verifier that has to be derived from a plain password is derived elsewhere, and kept.
 
 use super::Engine;
-use super::pools::find_database;
 use crate::client::{CancelKeyBytes, Client, ClientState, Login};
 use crate::connection::{ClientId, PoolId, Slab};
 use crate::parameters::{MAX_VALUE_BYTES, Tracked};
@@ -21,7 +20,7 @@ use std::time::Duration;
 use tracing::info;
 
 /// The database name of the console.
-const CONSOLE_DATABASE: &str = "pgbouncer";
+pub const CONSOLE_DATABASE: &str = "pgbouncer";
 
 /// Requests for encryption that one connection may make: one of each kind.
 const MAX_ENCRYPTION_REQUESTS: u8 = 2;
@@ -188,7 +187,7 @@ impl Engine {
         };
         if self.config.general.auth_type == AuthType::Any
             && startup.database != CONSOLE_DATABASE
-            && find_database(&self.config, &startup.database).is_some_and(|database| database.user.is_none())
+            && self.config.find_database(&startup.database).is_some_and(|database| database.user.is_none())
         {
             let text = "auth_type=any requires a user in the [databases] line";
             return self.refuse_login(transport, id, texts::NOT_AUTHORIZED, text);

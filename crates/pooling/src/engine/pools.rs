@@ -12,7 +12,7 @@ use std::sync::Arc;
 impl Engine {
     /// The pool of a (database, user); made if the configuration knows the database.
     pub(super) fn find_or_make_pool(&mut self, database: &str, user: &str) -> Result<PoolId, String> {
-        let Some(definition) = find_database(&self.config, database).cloned() else {
+        let Some(definition) = self.config.find_database(database).cloned() else {
             return Err(format!("no such database: {database}"));
         };
         // All clients of a database with a user of its own share one pool, whoever they are.
@@ -83,7 +83,7 @@ impl Engine {
         if usable {
             let (database, user) = (pool.database.clone(), pool.user.clone());
             let learnt = pool.learnt.clone();
-            if let Some(definition) = find_database(&self.config, &database).cloned() {
+            if let Some(definition) = self.config.find_database(&database).cloned() {
                 let target = target(&self.config, &definition, &database, &user, learnt);
                 self.pool_mut(id).target = Arc::new(target);
             }
@@ -116,7 +116,7 @@ impl Engine {
         for id in ids {
             let pool = self.pool(id);
             let (database, user, learnt) = (pool.database.clone(), pool.user.clone(), pool.learnt.clone());
-            let Some(definition) = find_database(&self.config, &database).cloned() else {
+            let Some(definition) = self.config.find_database(&database).cloned() else {
                 self.pool_mut(id).removed = true;
                 continue;
             };
@@ -135,11 +135,6 @@ impl Engine {
             self.join_caps(id);
         }
     }
-}
-
-/// The definition that a database name leads to.
-pub(super) fn find_database<'a>(config: &'a PoolerConfig, name: &str) -> Option<&'a Arc<Database>> {
-    config.databases.get(name).or(config.fallback_database.as_ref())
 }
 
 fn login_limits(config: &PoolerConfig) -> LoginLimits {

@@ -1,6 +1,7 @@
 //! Which of several settings counts for one pool.
 
 use super::model::{ClientDisconnect, Database, PoolMode, PoolerConfig};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The settings of one pool: the user's before the database's before the general ones.
@@ -34,6 +35,12 @@ pub struct PoolSettings {
 }
 
 impl PoolerConfig {
+    /// The definition that a database name leads to: its own line, or the `*` line.
+    #[must_use]
+    pub fn find_database(&self, name: &str) -> Option<&Arc<Database>> {
+        self.databases.get(name).or(self.fallback_database.as_ref())
+    }
+
     /// The settings of the pool of `user` on a database.
     #[must_use]
     pub fn pool_settings(&self, database: &Database, user: &str) -> PoolSettings {

@@ -1,8 +1,8 @@
 //! SHOW POOLS.
 
-use crate::console::averages::CONSOLE_DATABASE;
 use crate::console::table::{self, Cell, int4, plain, seconds_and_micros, shown, text, zero};
 use pgwire::message::backend::Column;
+use pooling::CONSOLE_DATABASE;
 use pooling::snapshot::PoolRow;
 use std::time::Duration;
 

@@ -1,12 +1,12 @@
 //! SHOW CLIENTS and SHOW SERVERS.
 
 use super::address_cells;
-use crate::console::averages::CONSOLE_DATABASE;
 use crate::console::sessions::Entry;
 use crate::console::table::{
     self, Cell, int4, int8, plain, seconds_and_micros, shown, text, timestamp, zero,
 };
 use pgwire::message::backend::Column;
+use pooling::CONSOLE_DATABASE;
 use pooling::snapshot::{ClientRow, ServerRow};
 use std::time::{Duration, SystemTime};
 
