@@ -16,6 +16,7 @@ pub mod close_cause;
 pub mod connection;
 mod engine;
 mod held;
+pub mod markers;
 pub mod parameters;
 mod pool;
 pub mod seam;

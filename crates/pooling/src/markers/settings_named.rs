@@ -1,0 +1,129 @@
+//! Which parameters a text sets by name.
+
+use super::resets::{skip_blank, statement_heads};
+use super::{Markers, find_word, starts_with};
+
+/// Longest name of a parameter, in bytes: identifiers of PostgreSQL have up to 63.
+pub const MAX_PARAMETER_NAME_BYTES: usize = 127;
+
+/// A parameter that a text sets for the session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// By this name, lower case.
+    Parameter(String),
+    /// By a name that does not stand in the text.
+    Unknown,
+}
+
+/// True for what PostgreSQL takes as the name of a parameter: identifiers of letters, digits, `_` and `$`, with dots
+/// between them.
+#[must_use]
+pub fn is_parameter_name(name: &str) -> bool {
+    let is_part = |part: &str| {
+        let mut bytes = part.bytes();
+        bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_' || byte >= 0x80)
+            && bytes.all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || byte >= 0x80)
+    };
+    name.len() <= MAX_PARAMETER_NAME_BYTES && name.split('.').all(is_part)
+}
+
+/// Tells of each parameter that the text sets for the session: by `SET` at the start of a statement, and by `set_config`.
+pub fn parameters_named(text: &[u8], mut tell: impl FnMut(Named)) {
+    for head in statement_heads(text) {
+        if kind_of_set(head) == Markers::SET
+            && let Some(name) = name_behind_set(head)
+        {
+            tell(Named::Parameter(name));
+        }
+    }
+    // What a function does when it is called is not seen; its definition says nothing of this session.
+    if starts_with(skip_blank(text), 0, b"create") {
+        return;
+    }
+    const WORD: &[u8] = b"set_config";
+    let mut from = 0;
+    while let Some(at) = find_word(text, WORD, from) {
+        from = at + WORD.len();
+        if is_local_call(text, from) {
+            continue;
+        }
+        let name = arguments(text, from).and_then(|[name, _, _]| literal(name));
+        tell(name.map_or(Named::Unknown, Named::Parameter));
+    }
+}
+
+/// `SET`, `SET_LOCAL` or nothing, for the start of a statement.
+pub(super) fn kind_of_set(head: &[u8]) -> Markers {
+    let Some(rest) = behind_word(head, b"set") else { return Markers::NONE };
+    let is = |word: &[u8]| behind_word(rest, word).is_some();
+    if is(b"local") || is(b"transaction") || is(b"constraints") { Markers::SET_LOCAL } else { Markers::SET }
+}
+
+/// What follows a word, if it stands there and ends there.
+fn behind_word<'a>(text: &'a [u8], word: &[u8]) -> Option<&'a [u8]> {
+    let rest = starts_with(text, 0, word).then(|| text.get(word.len()..).unwrap_or_default())?;
+    let ends = rest.first().is_none_or(|&byte| !(byte.is_ascii_alphanumeric() || byte == b'_'));
+    ends.then(|| skip_blank(rest))
+}
+
+/// The name in `SET [SESSION] name …`; none for the forms that have grammar of their own.
+fn name_behind_set(head: &[u8]) -> Option<String> {
+    let rest = behind_word(head, b"set")?;
+    let rest = behind_word(rest, b"session").unwrap_or(rest);
+    let end = rest
+        .iter()
+        .position(|&byte| {
+            !(byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'.' | b'"') || byte >= 0x80)
+        })
+        .unwrap_or(rest.len());
+    let name = std::str::from_utf8(rest.get(..end)?).ok()?.replace('"', "").to_ascii_lowercase();
+    is_parameter_name(&name).then_some(name)
+}
+
+/// True for a call whose third argument says that it is for the transaction alone.
+pub(super) fn is_local_call(text: &[u8], from: usize) -> bool {
+    arguments(text, from).is_some_and(|[_, _, local]| {
+        let is = |word: &[u8]| local.eq_ignore_ascii_case(word);
+        is(b"true") || is(b"'t'") || is(b"'true'") || is(b"true::boolean") || is(b"true::bool")
+    })
+}
+
+/// A string without anything that would need to be undone.
+fn literal(argument: &[u8]) -> Option<String> {
+    let inner = argument.strip_prefix(b"'")?;
+    let end = inner.iter().position(|&byte| byte == b'\'')?;
+    // A cast may follow.
+    if !matches!(inner.get(end + 1..)?.trim_ascii_start(), b"" | [b':', b':', ..]) {
+        return None;
+    }
+    let name = std::str::from_utf8(inner.get(..end)?).ok()?.to_ascii_lowercase();
+    is_parameter_name(&name).then_some(name)
+}
+
+/// The three arguments in brackets that follow, with quotes and brackets inside them.
+fn arguments(text: &[u8], from: usize) -> Option<[&[u8]; 3]> {
+    let mut inner = text.get(from..)?;
+    // The name of the function may stand in quotes.
+    inner = inner.strip_prefix(b"\"").unwrap_or(inner);
+    let inner = skip_blank(inner).strip_prefix(b"(")?;
+    let mut found: [&[u8]; 3] = [b""; 3];
+    let (mut count, mut start, mut depth, mut quoted) = (0, 0, 0_usize, false);
+    for (at, &byte) in inner.iter().enumerate() {
+        match byte {
+            b'\'' => quoted = !quoted,
+            _ if quoted => {}
+            b'(' => depth += 1,
+            b')' | b',' if depth == 0 => {
+                *found.get_mut(count)? = inner.get(start..at)?.trim_ascii();
+                count += 1;
+                start = at + 1;
+                if byte == b')' {
+                    return (count == found.len()).then_some(found);
+                }
+            }
+            b')' => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
