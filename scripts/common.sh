@@ -39,6 +39,12 @@ install_packages() {
     fail "apt-get could not install: $*"
 }
 
+# is_installed PACKAGE: as a Debian package.
+is_installed() {
+  # shellcheck disable=SC2016
+  [ "$(dpkg-query -W -f '${db:Status-Abbrev}' "$1" 2>/dev/null)" = "ii " ]
+}
+
 # A folder with the programs of a PostgreSQL server, the newest there is; nothing if there is none.
 find_postgres() {
   local folder

@@ -1,5 +1,5 @@
 //! What an operator and the people behind the applications meet: logins, the console, reloads, signals, health, limits,
-//! start-up parameters, and real drivers.
+//! and start-up parameters.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -12,8 +12,6 @@ mod support;
 
 #[path = "operator/console.rs"]
 mod console;
-#[path = "operator/drivers.rs"]
-mod drivers;
 #[path = "operator/health.rs"]
 mod health;
 #[path = "operator/limits.rs"]

@@ -1,6 +1,5 @@
 //! Session and statement pooling, against a real server.
 
-use crate::drivers::{pgbench, text};
 use crate::support::{House, PATIENCE, error, number, value, within};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -43,19 +42,6 @@ async fn a_session_that_dies_in_a_transaction_leaves_a_clean_server() {
     let mut second = house.client().await;
     assert_eq!(value(&mut second, "select count(*) from kept").await, "0");
     assert_eq!(house.backend_pids().len(), 1, "the connection was kept");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pgbench_runs_prepared_in_session_mode() {
-    let house = House::start(|setup| setup.setting("pool_mode", "session").setting("default_pool_size", "8"));
-    let filled = pgbench(&house, &["-i", "-s", "1", "-q"]);
-    assert!(filled.status.success(), "{}", text(&filled));
-    let run = pgbench(&house, &["-n", "-M", "prepared", "-c", "8", "-t", "50"]);
-    let told = text(&run);
-    assert!(run.status.success() && told.contains("number of failed transactions: 0"), "{told}");
-    let connected = pgbench(&house, &["-n", "-S", "-C", "-c", "12", "-t", "20"]);
-    let told = text(&connected);
-    assert!(connected.status.success() && told.contains("number of failed transactions: 0"), "{told}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
