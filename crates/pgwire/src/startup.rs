@@ -3,12 +3,14 @@
 //! See "Start-up" and "Message Formats" in the PostgreSQL manual's protocol chapter.
 
 mod error;
+mod options;
 mod packet;
 mod request;
 #[cfg(test)]
 mod tests;
 
 pub use error::StartupError;
+pub use options::{OptionsError, options};
 pub use request::{cancel_request, gss_encryption_request, ssl_request, startup_message};
 
 use crate::secret::{CancelKey, MAX_SECRET_KEY_BYTES, SecretKey};

@@ -7,10 +7,15 @@ use overload::Moment;
 use overload::line::Ticket;
 use pgwire::accept::ClientLogin;
 use pgwire::startup::Startup;
+use pgwire::{CancelKey, SecretKey};
 use std::sync::Arc;
 
-/// Eight bytes of BackendKeyData: what a client shows to cancel its query.
+/// The first eight bytes of BackendKeyData, which name a session: what a client shows to cancel its query. Poolers that
+/// share clients keep a peer's number in bytes 1 and 2, and how often a key may be passed on in the low bits of byte 7.
 pub(crate) type CancelKeyBytes = [u8; 8];
+
+/// A secret of protocol 3.2 has 32 bytes, as PostgreSQL's own: the four that are in [`CancelKeyBytes`], and these.
+pub(crate) const LONG_KEY_TAIL_BYTES: usize = 28;
 
 /// A moment that never comes: no timer is armed.
 pub(crate) const NEVER: Moment = Moment::from_micros(u64::MAX);
@@ -24,6 +29,8 @@ pub(crate) struct Client {
     pub(crate) held: Vec<u8>,
     pub(crate) parameters: Arc<Tracked>,
     pub(crate) key: CancelKeyBytes,
+    /// What its cancel key has behind those bytes, in protocol 3.2.
+    pub(crate) key_tail: Option<Box<[u8; LONG_KEY_TAIL_BYTES]>>,
     pub(crate) address: ClientAddress,
     pub(crate) connected_at: Moment,
     pub(crate) request_at: Moment,
@@ -91,6 +98,7 @@ impl Client {
             held: Vec::new(),
             parameters,
             key: [0; 8],
+            key_tail: None,
             address,
             connected_at: now,
             request_at: now,
@@ -100,6 +108,20 @@ impl Client {
             throttled: false,
             server_full: false,
         }
+    }
+
+    /// The key that it is given.
+    pub(crate) fn cancel_key(&self) -> CancelKey {
+        let [a, b, c, d, head @ ..] = self.key;
+        let process_id = i32::from_be_bytes([a, b, c, d]);
+        let secret = match &self.key_tail {
+            None => SecretKey::from(head),
+            // 32 bytes are a length that the protocol allows.
+            Some(tail) => {
+                SecretKey::new(&[&head[..], &tail[..]].concat()).unwrap_or_else(|| SecretKey::from(head))
+            }
+        };
+        CancelKey { process_id, secret }
     }
 
     /// The state's name as SHOW CLIENTS prints it.

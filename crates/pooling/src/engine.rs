@@ -13,9 +13,11 @@ mod pools;
 mod refill;
 mod reload;
 mod request;
+mod session;
 mod show;
 mod shutdown;
 mod timers;
+mod wishes;
 
 use crate::client::{CancelKeyBytes, Client, ClientState};
 use crate::connection::{ClientId, ConnectionId, PoolId, ServerId, Slab};
@@ -112,7 +114,6 @@ impl Engine {
     /// An engine without connections. `descriptor_limit` is how many clients the process's descriptors allow.
     #[must_use]
     pub fn new(config: Arc<PoolerConfig>, descriptor_limit: usize, now: Moment) -> Self {
-        let parameters = Parameters::new(&config.general.track_extra_parameters);
         Self {
             now,
             config,
@@ -130,7 +131,7 @@ impl Engine {
             verifiers: HashMap::new(),
             deriving: HashMap::new(),
             timers: timers::Timers::default(),
-            parameters,
+            parameters: Parameters::new(),
             no_parameters: Arc::default(),
             in_login: 0,
             logins: VecDeque::new(),

@@ -1,95 +1,127 @@
-//! Reported parameters that belong to a client's session and follow it from server to server.
+//! Parameters that belong to a client's session and follow it from server to server.
 //!
-//! Sets are shared and interned: equal sets are one allocation, so that the usual case, "the server has what this
-//! client wants", is one pointer comparison.
+//! Two kinds: those that servers report, of which each side's value is always known, and further ones that a client asked
+//! for and no server tells of. Sets are shared and interned: equal sets are one allocation, so that the usual case, "the
+//! server has what this client wants", is one pointer comparison.
 
+mod set;
+mod sql;
+#[cfg(test)]
+mod tests;
+
+pub use set::Tracked;
+pub use sql::Change;
+
+use crate::markers::is_parameter_name;
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// The parameters tracked for each client: those that PostgreSQL reports and a client may set.
-/// `track_extra_parameters` adds to them.
+/// Names that are known from the start, so that a client's own values of them show before any server has answered.
 const ALWAYS: [&str; 5] =
     ["application_name", "client_encoding", "DateStyle", "standard_conforming_strings", "TimeZone"];
+
+/// Reported, and nobody can set them: a client is told when its next server differs.
+const NOT_SETTABLE: [&str; 5] =
+    ["in_hot_standby", "integer_datetimes", "is_superuser", "server_encoding", "server_version"];
 
 /// Index of `application_name`.
 pub const APPLICATION_NAME: usize = 0;
 
-/// Longest value that is kept for a client; a longer one is refused at login.
+/// Longest value that is kept; a longer one is refused at login, and one that is set later does not follow its client.
 pub const MAX_VALUE_BYTES: usize = 1024;
+
+/// Most names of reported parameters; PostgreSQL 18 has 16 of them. Further ones are passed on and not kept.
+pub const MAX_REPORTED: usize = 64;
+
+/// Most parameters of one client that no server reports.
+pub const MAX_FURTHER: usize = 64;
 
 /// Different sets that are interned at once. Those in use by somebody stay; beyond it, sets are merely not shared.
 const MAX_INTERNED: usize = 4096;
 
-/// Values of the tracked parameters; `None` where a server has never reported one.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Tracked {
-    values: Box<[Option<Arc<str>>]>,
-}
-
-impl Tracked {
-    /// The value at an index.
-    #[must_use]
-    pub fn value(&self, index: usize) -> Option<&Arc<str>> {
-        self.values.get(index).and_then(Option::as_ref)
-    }
-
-    fn set(&mut self, index: usize, value: Arc<str>) {
-        if self.values.len() <= index {
-            let mut values = std::mem::take(&mut self.values).into_vec();
-            values.resize(index + 1, None);
-            self.values = values.into_boxed_slice();
-        }
-        self.values[index] = Some(value);
-    }
-}
-
-/// Which parameters are tracked, and the sets of their values.
+/// Which parameters servers report, and the sets of values.
 #[derive(Debug)]
 pub struct Parameters {
-    names: Vec<String>,
+    names: Vec<Name>,
     /// And whether a server has taken all of their values.
     sets: HashMap<Arc<Tracked>, bool>,
     /// Sets that are not shared before unused ones are thrown out again.
     until_purge: usize,
 }
 
+/// A reported parameter.
+#[derive(Debug)]
+struct Name {
+    text: Box<str>,
+    settable: bool,
+}
+
+impl Default for Parameters {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Parameters {
-    /// Tracks the usual ones and `extra`.
+    /// Knows those that every PostgreSQL reports; others are learnt from servers.
     #[must_use]
-    pub fn new(extra: &[String]) -> Self {
-        let mut names: Vec<String> = ALWAYS.iter().map(|&name| name.to_owned()).collect();
-        for name in extra {
-            if !names.iter().any(|known| known.eq_ignore_ascii_case(name)) {
-                names.push(name.clone());
-            }
-        }
+    pub fn new() -> Self {
+        let names = ALWAYS.iter().map(|&name| Name { text: name.into(), settable: true }).collect();
         Self { names, sets: HashMap::new(), until_purge: 0 }
     }
 
-    /// The index of a parameter by name; names are case-insensitive, as in PostgreSQL.
+    /// The index of a reported parameter by name; names are case-insensitive, as in PostgreSQL.
     #[must_use]
     pub fn index_of(&self, name: &str) -> Option<usize> {
-        self.names.iter().position(|tracked| tracked.eq_ignore_ascii_case(name))
+        self.names.iter().position(|tracked| tracked.text.eq_ignore_ascii_case(name))
     }
 
-    /// The set of what these pairs say of tracked parameters.
-    pub fn collect<'a>(&mut self, pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Arc<Tracked> {
+    /// The same for a name that a server has reported: learnt if it is new and there is room.
+    fn learn(&mut self, name: &str) -> Option<usize> {
+        self.index_of(name).or_else(|| {
+            if self.names.len() >= MAX_REPORTED || !is_parameter_name(name) {
+                return None;
+            }
+            let settable = !NOT_SETTABLE.iter().any(|known| known.eq_ignore_ascii_case(name));
+            self.names.push(Name { text: name.into(), settable });
+            Some(self.names.len() - 1)
+        })
+    }
+
+    /// The set of what a server has reported at its login.
+    pub fn reported<'a>(&mut self, pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Arc<Tracked> {
         let mut tracked = Tracked::default();
         for (name, value) in pairs {
-            if let Some(index) = self.index_of(name) {
-                tracked.set(index, Arc::from(value));
+            if let Some(index) = self.learn(name) {
+                tracked.set(index, bounded(value));
             }
         }
         self.intern(tracked)
     }
 
-    /// `base` with the values of `own` in place, where it has any.
-    pub fn overlay(&mut self, base: &Arc<Tracked>, own: &Tracked) -> Arc<Tracked> {
-        let mut result = Tracked::clone(base);
-        for (index, value) in own.values.iter().enumerate() {
-            if let Some(value) = value {
-                result.set(index, value.clone());
+    /// The set of what a client asks for at its start, before it is known what servers report. Of equal names the last one
+    /// holds.
+    pub fn wished<'a>(&mut self, pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Arc<Tracked> {
+        let mut tracked = Tracked::default();
+        for (name, value) in pairs {
+            match self.index_of(name).filter(|&index| index < ALWAYS.len()) {
+                Some(index) => tracked.set(index, Some(Arc::from(value))),
+                None => tracked.set_further(&name.to_ascii_lowercase(), Arc::from(value)),
+            }
+        }
+        self.intern(tracked)
+    }
+
+    /// The set with which a client starts: what a server reports, with the client's own wishes in place.
+    pub fn start(&mut self, reported: &Arc<Tracked>, wishes: &Tracked) -> Arc<Tracked> {
+        let mut result = Tracked::clone(reported);
+        for (index, value) in wishes.values() {
+            result.set(index, Some(value.clone()));
+        }
+        for (name, value) in wishes.further() {
+            match self.index_of(name).filter(|&index| reported.value(index).is_some()) {
+                Some(index) => result.set(index, Some(value.clone())),
+                None => result.set_further(name, value.clone()),
             }
         }
         self.intern(result)
@@ -97,30 +129,89 @@ impl Parameters {
 
     /// Takes what a server reports into a set.
     pub fn report(&mut self, set: &mut Arc<Tracked>, name: &str, value: &str) {
-        if let Some(index) = self.index_of(name)
-            && set.value(index).map(AsRef::as_ref) != Some(value)
-        {
-            let mut changed = Tracked::clone(set);
-            changed.set(index, Arc::from(value));
-            *set = self.intern(changed);
+        let Some(index) = self.learn(name) else { return };
+        if set.value(index).map(AsRef::as_ref) == Some(value) && set.further_value(name).is_none() {
+            return;
         }
+        let mut changed = Tracked::clone(set);
+        changed.set(index, bounded(value));
+        changed.remove_further(name);
+        *set = self.intern(changed);
     }
 
-    /// The SQL that turns a server's set into a client's; `None` if they agree.
+    /// The SQL that turns a server's set into a client's; `None` if they agree. What the client knows nothing of is to be
+    /// as at the server's start.
     #[must_use]
-    pub fn difference(&self, server: &Arc<Tracked>, client: &Arc<Tracked>) -> Option<String> {
+    pub fn difference(
+        &self,
+        server: &Arc<Tracked>,
+        start: &Arc<Tracked>,
+        client: &Arc<Tracked>,
+    ) -> Option<Change> {
         if Arc::ptr_eq(server, client) {
             return None;
         }
-        let mut sql = String::new();
-        for (index, (wanted, name)) in client.values.iter().zip(&self.names).enumerate() {
-            let Some(wanted) = wanted else { continue };
-            if server.value(index) != Some(wanted) {
-                // Writing to a String cannot fail.
-                let _ = write!(sql, "SET {name}={};", quoted(wanted));
+        let mut change = Change::default();
+        for (name, _) in server.further() {
+            let is_wanted = |index| client.value(index).is_some();
+            if client.further_value(name).is_none() && !self.index_of(name).is_some_and(is_wanted) {
+                change.reset(name);
             }
         }
-        if sql.is_empty() { None } else { Some(sql) }
+        for (index, name) in self.names.iter().enumerate().filter(|(_, name)| name.settable) {
+            if let Some(wanted) = client.value(index).or_else(|| start.value(index))
+                && server.value(index).or_else(|| server.further_value(&name.text)) != Some(wanted)
+            {
+                change.set(&name.text, wanted);
+            }
+        }
+        for (name, wanted) in client.further() {
+            if server.further_value(name) != Some(wanted) {
+                change.set(name, wanted);
+            }
+        }
+        (!change.is_empty()).then_some(change)
+    }
+
+    /// A server now has what its client wants: both sets become one. Tells what the client has to be told, which is what
+    /// cannot be set, and what the server spells in its own way.
+    pub fn agree(
+        &mut self,
+        server: &mut Arc<Tracked>,
+        client: &mut Arc<Tracked>,
+        mut tell: impl FnMut(&str, &str),
+    ) {
+        if Arc::ptr_eq(server, client) {
+            return;
+        }
+        for (index, value) in server.values() {
+            if let Some(name) = self.names.get(index)
+                && client.value(index) != Some(value)
+            {
+                tell(&name.text, value);
+            }
+        }
+        let mut agreed = server.without_further();
+        // What another server reported to the client, and this one does not.
+        for (index, value) in client.values().filter(|&(index, _)| server.value(index).is_none()) {
+            if let Some(name) = self.names.get(index).filter(|name| name.settable) {
+                agreed.set_further(&name.text.to_ascii_lowercase(), value.clone());
+            }
+        }
+        for (name, value) in client.further() {
+            if self.index_of(name).is_none_or(|index| server.value(index).is_none()) {
+                agreed.set_further(name, value.clone());
+            }
+        }
+        *server = self.intern(agreed);
+        *client = server.clone();
+    }
+
+    /// A server has been reset to its start: it reports what it reports, and nothing else is set.
+    pub fn forget_further(&mut self, server: &mut Arc<Tracked>) {
+        if server.further().next().is_some() {
+            *server = self.intern(server.without_further());
+        }
     }
 
     /// A server has taken every value of this set.
@@ -157,63 +248,7 @@ impl Parameters {
     }
 }
 
-/// A value as an SQL literal. Backslashes are doubled in an E string, which reads the same whatever
-/// `standard_conforming_strings` says.
-fn quoted(value: &str) -> String {
-    let doubled = value.replace('\'', "''");
-    if doubled.contains('\\') {
-        format!("E'{}'", doubled.replace('\\', "\\\\"))
-    } else {
-        format!("'{doubled}'")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn equal_sets_are_one_and_differences_are_quoted() {
-        let mut parameters = Parameters::new(&["IntervalStyle".to_owned(), "timezone".to_owned()]);
-        let server = parameters.collect([("application_name", ""), ("timezone", "UTC")]);
-        let same =
-            parameters.collect([("TimeZone", "UTC"), ("server_version", "15"), ("application_name", "")]);
-        assert!(Arc::ptr_eq(&server, &same));
-        assert_eq!(parameters.difference(&server, &same), None);
-        let client = parameters.collect([("application_name", r"o'hara\"), ("IntervalStyle", "iso_8601")]);
-        assert_eq!(
-            parameters.difference(&server, &client).as_deref(),
-            Some(r"SET application_name=E'o''hara\\';SET IntervalStyle='iso_8601';")
-        );
-    }
-
-    #[test]
-    fn a_report_changes_one_set_and_leaves_the_others() {
-        let mut parameters = Parameters::new(&[]);
-        let before = parameters.collect([("client_encoding", "UTF8")]);
-        let mut shared = before.clone();
-        parameters.report(&mut shared, "client_encoding", "UTF8");
-        parameters.report(&mut shared, "server_version", "15.1");
-        assert!(Arc::ptr_eq(&shared, &before));
-        parameters.report(&mut shared, "CLIENT_ENCODING", "LATIN1");
-        let index = parameters.index_of("client_encoding").unwrap();
-        assert_eq!(shared.value(index).map(AsRef::as_ref), Some("LATIN1"));
-        assert_eq!(before.value(index).map(AsRef::as_ref), Some("UTF8"));
-        parameters.report(&mut shared, "client_encoding", "UTF8");
-        assert!(Arc::ptr_eq(&shared, &before));
-    }
-
-    #[test]
-    fn the_interned_sets_are_bounded() {
-        let mut parameters = Parameters::new(&[]);
-        for number in 0..MAX_INTERNED + 10 {
-            parameters.collect([("application_name", number.to_string().as_str())]);
-        }
-        assert!(parameters.sets.len() <= MAX_INTERNED);
-        let kept: Vec<_> = (0..MAX_INTERNED + 10)
-            .map(|number| parameters.collect([("application_name", format!("k{number}").as_str())]))
-            .collect();
-        assert!(parameters.sets.len() <= MAX_INTERNED);
-        assert_eq!(kept[MAX_INTERNED + 9].value(APPLICATION_NAME).map(AsRef::as_ref), Some("k4105"));
-    }
+/// A value that is too long is not known: whoever wants another one sets it.
+fn bounded(value: &str) -> Option<Arc<str>> {
+    (value.len() <= MAX_VALUE_BYTES).then(|| Arc::from(value))
 }

@@ -26,6 +26,10 @@ pub(crate) struct Server {
     pub(crate) secret_key: Vec<u8>,
     pub(crate) peer: Option<SocketAddr>,
     pub(crate) parameters: Arc<Tracked>,
+    /// What it reports of itself while nobody has set anything.
+    pub(crate) start: Arc<Tracked>,
+    /// Queries of our own under way that set its client's parameters.
+    pub(crate) settings_owed: u8,
     pub(crate) opened_at: Moment,
     /// Last time that it was given to a client or came back.
     pub(crate) used_at: Moment,
@@ -82,6 +86,8 @@ pub(crate) struct Cleaning {
     pub(crate) is_test: bool,
     /// Round trips that were hit by a cancel request.
     pub(crate) retries: u8,
+    /// The reset that is under way takes all parameters back to the server's own.
+    pub(crate) resets_all: bool,
 }
 
 impl Cleaning {
@@ -94,6 +100,7 @@ impl Cleaning {
             thorough: false,
             is_test: false,
             retries: 0,
+            resets_all: false,
         }
     }
 }
@@ -119,7 +126,9 @@ impl Server {
             process_id: opened.process_id,
             secret_key: opened.secret_key.clone(),
             peer: opened.peer,
+            start: parameters.clone(),
             parameters,
+            settings_owed: 0,
             opened_at: now,
             used_at: now,
             query_at: now,

@@ -46,6 +46,10 @@ async fn newer_protocol_versions_are_negotiated() {
     let at = |version: (u16, u16)| ConnectOptions { version, ..house.options() };
     let plain = connect(&at((3, 2))).await;
     assert_eq!(plain.negotiated(), None, "3.2 is spoken as it is");
+    for (version, length) in [((3, 2), 32), ((3, 9999), 32), ((3, 0), 4)] {
+        let client = connect(&at(version)).await;
+        assert_eq!(client.cancel_key().unwrap().secret.len(), length, "{version:?}");
+    }
     for (options, minor, unknown) in [
         (at((3, 9999)).parameter(OPTION, "x"), 2, vec![OPTION]),
         (at((3, 9999)), 2, vec![]),
@@ -65,8 +69,14 @@ async fn newer_protocol_versions_are_negotiated() {
     assert!((4..=256).contains(&key.secret.len()), "{key:?}");
     client.send(&frame::query("select pg_sleep(30)")).await.unwrap();
     house.wait_pool("the query runs", |pool| pool["sv_active"] == "1").await;
-    for length in [4, 32, 256] {
-        Connection::cancel_with(&options_address(&house), key.process_id, &vec![1; length]).await.unwrap();
+    let mut wrong = vec![vec![1; 4], vec![1; 32], vec![1; 256]];
+    // Part of the right one, more than it, and nearly it.
+    wrong.extend([key.secret[..4].to_vec(), [&key.secret[..], &[0]].concat()]);
+    let mut last = key.secret.clone();
+    *last.last_mut().unwrap() ^= 1;
+    wrong.push(last);
+    for secret in wrong {
+        Connection::cancel_with(&options_address(&house), key.process_id, &secret).await.unwrap();
     }
     let untouched = tokio::time::timeout(Duration::from_millis(100), client.read_message()).await;
     assert!(untouched.is_err(), "cancelled by a foreign key: {untouched:?}");

@@ -1,8 +1,9 @@
 //! Start-up parameters follow their client from server to server.
 
-use drill::wire::{ConnectOptions, Connection};
+use drill::postgres::{DATABASE, PostgresOptions, PrivatePostgres, USER};
+use drill::wire::{Address, ConnectOptions, Connection};
 
-use crate::support::{House, PATIENCE, code, connect, value, within};
+use crate::support::{House, PATIENCE, code, connect, holdfast, value, within};
 
 /// Two sets of values, and what the server shows for each.
 const SETS: [[(&str, &str); 4]; 2] = [
@@ -93,13 +94,124 @@ async fn a_value_that_the_server_refuses_is_told_and_harms_nobody_else() {
     assert_eq!(value(&mut other, "select 1").await, "1");
 }
 
+/// search_path, extra_float_digits and `options` were refused or dropped.
+/// pgbouncer #89, #482, #493, #875, #1176; neon #6291
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_parameter_that_cannot_be_kept_is_refused_by_name() {
+async fn any_parameter_is_kept_for_its_client_in_options_or_by_name() {
+    const ASK: &str = "select concat_ws('/', current_setting('search_path'), current_setting('statement_timeout'), \
+         current_setting('extra_float_digits'), current_setting('geqo'), current_setting('app.tenant', true), \
+         current_setting('role'))";
+    let house = House::start(|setup| setup.setting("default_pool_size", "1"));
+    let mut direct = house.direct().await;
+    let own = value(&mut direct, ASK).await;
+    let first = house.options().parameter(
+        "options",
+        r#"-c search_path=a,\"B\ c\" --statement-timeout=5s -cgeqo=off -c app.tenant=o'hara\\x"#,
+    );
+    let second = house
+        .options()
+        .parameter("options", "-c search_path=elsewhere")
+        .parameter("Search_Path", "pg_catalog, pg_temp")
+        .parameter("extra_float_digits", "-3")
+        .parameter("app.tenant", "2")
+        .parameter("role", USER);
+    let mut expected = Vec::new();
+    let mut clients = Vec::new();
+    for options in [&first, &second] {
+        // PostgreSQL says what it makes of them.
+        let straight =
+            ConnectOptions { address: Address::Tcp(house.postgres.tcp_address()), ..options.clone() };
+        expected.push(value(&mut connect(&straight).await, ASK).await);
+        clients.push(connect(options).await);
+    }
+    assert_eq!(
+        expected[0],
+        format!(r#"a, "B c"/5s/{}/off/o'hara\x/none"#, own.split('/').nth(2).unwrap()).replace("a, ", "a,")
+    );
+    let mut plain = house.client().await;
+    for _ in 0..3 {
+        for (client, expected) in clients.iter_mut().zip(&expected) {
+            assert_eq!(&value(client, ASK).await, expected);
+            let extended = within(PATIENCE, ASK, client.extended_query(ASK, &[])).await.unwrap();
+            assert_eq!(extended.value(), Some(expected.as_str()));
+        }
+        // A parameter that was never there before is empty now, as after any RESET of it.
+        assert_eq!(value(&mut plain, ASK).await.replace("//", "/"), own);
+    }
+    assert_eq!(house.postgres.backends().unwrap().iter().filter(|backend| backend.user == USER).count(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_be_kept_is_refused_by_name() {
     let house = House::start(|setup| setup);
-    let options = house.options().parameter("search_path", "elsewhere");
-    let refused = within(PATIENCE, "a login", Connection::connect(&options)).await.unwrap_err();
-    assert_eq!(code(&refused), "08P01");
-    assert_eq!(refused.server().unwrap().message, "unsupported startup parameter: search_path");
+    const SWITCHES: &str =
+        "unsupported options startup parameter: only '-c config=val' and '--config=val' are allowed";
+    for (name, value, text) in [
+        ("options", "-c log_connections=on", "unsupported startup parameter in options: log_connections"),
+        ("options", "-c a;b=1", "unsupported startup parameter in options: a;b"),
+        ("options", "-d 5", SWITCHES),
+        ("options", "-c geqo", SWITCHES),
+        ("Post_Auth_Delay", "1", "unsupported startup parameter: Post_Auth_Delay"),
+        ("a b", "1", "unsupported startup parameter: a b"),
+    ] {
+        let options = house.options().parameter(name, value);
+        let refused = within(PATIENCE, "a login", Connection::connect(&options)).await.unwrap_err();
+        assert_eq!(code(&refused), "08P01");
+        assert_eq!(refused.server().unwrap().message, text);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_only_the_server_knows_to_be_wrong_is_told_in_its_words() {
+    let house = House::start(|setup| setup.setting("default_pool_size", "1"));
+    for (name, value, code) in [("max_connections", "5", "55P02"), ("no_such_parameter", "5", "42704")] {
+        let mut client = connect(&house.options().parameter(name, value)).await;
+        let told = within(PATIENCE, "an error", client.query("select 1")).await;
+        let told = told.and_then(drill::wire::Reply::into_result).expect_err("it cannot be set");
+        assert_eq!(told.server().unwrap().code, code, "{told}");
+    }
+    assert_eq!(value(&mut house.client().await, "select 1").await, "1");
+}
+
+/// After `DISCARD ALL` a server has its own values again: the next client with the same wishes has to get them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn values_are_set_again_on_a_server_that_was_cleaned() {
+    let house = House::start(|setup| setup.setting("default_pool_size", "1"));
+    let options = house.options().parameter("options", "-c statement_timeout=7s -c application_name=x");
+    let ask = "select current_setting('statement_timeout') || current_setting('application_name')";
+    for _ in 0..3 {
+        let mut leaver = connect(&options).await;
+        assert_eq!(value(&mut leaver, ask).await, "7sx");
+        value(&mut leaver, "begin").await;
+        leaver.abort().unwrap();
+        house.wait_pool("the server is clean again", |pool| pool["sv_idle"] == "1").await;
+    }
+    assert_eq!(value(&mut house.client().await, "show statement_timeout").await, "0");
+    assert_eq!(house.backend_pids().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_values_of_a_database_line_and_its_connect_query_are_what_a_reset_goes_back_to() {
+    let postgres = PrivatePostgres::start(PostgresOptions::default()).unwrap();
+    let house = House::build_on(&holdfast(), postgres, false, |setup, postgres| {
+        setup.setting("default_pool_size", "1").setting("application_name_add_host", "1").database(&format!(
+            "{DATABASE} = host=127.0.0.1 port={} timezone=Asia/Tokyo datestyle=German client_encoding=LATIN1 \
+             connect_query='set statement_timeout to 9000'",
+            postgres.tcp_address().port()
+        ))
+    });
+    let ask = "select concat_ws('/', current_setting('TimeZone'), current_setting('DateStyle'), \
+         current_setting('client_encoding'), current_setting('statement_timeout'))";
+    let mut plain = house.client().await;
+    assert_eq!(plain.parameter("TimeZone"), Some("Asia/Tokyo"));
+    let own = house.options().parameter("options", "-c statement_timeout=1min").parameter("TimeZone", "UTC");
+    let mut other = connect(&own.parameter("application_name", "me")).await;
+    for _ in 0..2 {
+        assert_eq!(value(&mut plain, ask).await, "Asia/Tokyo/German, DMY/LATIN1/9s");
+        assert_eq!(value(&mut other, ask).await, "UTC/German, DMY/LATIN1/1min");
+    }
+    let name = value(&mut other, "show application_name").await;
+    assert!(name.starts_with("me - 127.0.0.1:"), "{name}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -86,6 +86,9 @@ impl Engine {
                     break;
                 }
             };
+            if let Some(client) = client.filter(|_| !judge.outcome.told.is_empty()) {
+                flow.send(transport, client, &std::mem::take(&mut judge.outcome.told));
+            }
             if forwarded {
                 run.get_or_insert(at);
             } else if let (Some(start), Some(client)) = (run.take(), client) {

@@ -6,6 +6,7 @@ use crate::connection::{ClientId, ServerId};
 use crate::seam::Transport;
 use crate::server::ServerState;
 use crate::texts;
+use pgwire::CancelKey;
 
 /// Cancel requests on their way to one server: the first may be late and hit what ran before, the second is for what
 /// runs now. More would say nothing new.
@@ -17,14 +18,14 @@ impl Engine {
         &mut self,
         transport: &mut impl Transport,
         id: ClientId,
-        key: CancelKeyBytes,
+        key: &CancelKey,
     ) {
         // It is not a login, nor a probe.
         if let Some(requester) = self.clients.find_mut(id) {
             requester.state = ClientState::Cancelling;
             self.in_login -= 1;
         }
-        let Some(&target) = self.keys.get(&key) else {
+        let Some(target) = self.owner_of(key) else {
             return self.client_gone(transport, id, "cancel request with an unknown key");
         };
         match self.clients.find(target).map(|client| &client.state) {
@@ -56,6 +57,17 @@ impl Engine {
             _ => {}
         }
         self.client_gone(transport, id, "cancel request");
+    }
+
+    /// Whose key it is, all of it.
+    fn owner_of(&self, key: &CancelKey) -> Option<ClientId> {
+        let head: [u8; 4] = *key.secret.as_bytes().first_chunk()?;
+        let mut name: CancelKeyBytes = [0; 8];
+        name[..4].copy_from_slice(&key.process_id.to_be_bytes());
+        name[4..].copy_from_slice(&head);
+        let &id = self.keys.get(&name)?;
+        // Compared in constant time.
+        self.clients.find(id).filter(|client| client.cancel_key().secret == key.secret).map(|_| id)
     }
 
     /// The connection of a cancel request has ended: it will not arrive any more.

@@ -7,6 +7,7 @@ use super::Engine;
 use crate::client::ClientState;
 use crate::close_cause::CloseCause;
 use crate::connection::{ClientId, ServerId};
+use crate::markers::{Markers, markers};
 use crate::seam::{CancelQuery, Transport};
 use crate::server::{CleaningStep, ServerState};
 use crate::texts;
@@ -209,6 +210,9 @@ impl Engine {
             match server.own_error.take() {
                 None if server.replies.status() == TransactionStatus::Idle => {
                     server.tainted = false;
+                    if cleaning.resets_all {
+                        self.parameters.forget_further(&mut server.parameters);
+                    }
                     return self.release_server(transport, id);
                 }
                 Some(error)
@@ -239,6 +243,7 @@ impl Engine {
             PoolMode::Session => &self.config.general.server_reset_query,
             PoolMode::Transaction | PoolMode::Statement => "DISCARD ALL",
         };
+        cleaning.resets_all = markers(reset.as_bytes()).has(Markers::RESET_ALL);
         frontend::query(&mut queries, reset);
         count += 1;
         // What each new connection gets has been reset as well.

@@ -9,8 +9,6 @@ use crate::seam::Transport;
 use crate::server::{Cleaning, Server, ServerState};
 use crate::texts;
 use overload::Moment;
-use pgwire::message::frontend;
-use pgwire::replies::Origin;
 use std::time::Duration;
 
 /// A test that takes longer is no longer counted on: a login is started beside it.
@@ -99,14 +97,10 @@ impl Engine {
         server.from_line = from_line;
         server.served = true;
         self.pools[server.pool.0 as usize].counters.server_assignment_count += 1;
-        let Some(sql) = self.parameters.difference(&server.parameters, &client.parameters) else {
+        let Some(query) = self.change_parameters(transport, id, server_id) else {
             return self.forward_request(transport, id, server_id, bytes, None);
         };
-        let mut query = Vec::with_capacity(sql.len() + 6);
-        frontend::query(&mut query, &sql);
-        server.own_error = None;
-        // A server at rest owes nothing, so there is room.
-        let _ = server.replies.sent(b'Q', Origin::Pooler);
+        let Some(client) = self.clients.find_mut(id) else { return };
         if self.parameters.is_proven(&client.parameters) {
             return self.forward_request(transport, id, server_id, bytes, Some(&query));
         }

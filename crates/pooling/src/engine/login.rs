@@ -3,9 +3,8 @@
 //! Every step here is cheap: a SCRAM verifier that has to be derived from a plain password is derived elsewhere, and kept.
 
 use super::Engine;
-use crate::client::{CancelKeyBytes, Client, ClientState, Login};
+use crate::client::{CancelKeyBytes, Client, ClientState, LONG_KEY_TAIL_BYTES, Login};
 use crate::connection::{ClientId, PoolId, Slab};
-use crate::parameters::{MAX_VALUE_BYTES, Tracked};
 use crate::seam::{ClientAddress, ConsoleLogin, DeriveVerifier, DerivedVerifier, Transport};
 use crate::texts;
 use pgwire::accept::{ClientLogin, LoginSecret, MAX_LOGIN_BODY_BYTES, Method, Step, needs_verifier};
@@ -13,9 +12,7 @@ use pgwire::frame;
 use pgwire::message::{TransactionStatus, backend};
 use pgwire::scram::ScramKeys;
 use pgwire::startup::{FirstPacket, Replication, Startup, first_packet};
-use pgwire::{CancelKey, SecretKey};
 use settings::pooler::{AuthType, Secret};
-use std::sync::Arc;
 use std::time::Duration;
 use tracing::info;
 
@@ -24,6 +21,9 @@ pub const CONSOLE_DATABASE: &str = "pgbouncer";
 
 /// Requests for encryption that one connection may make: one of each kind.
 const MAX_ENCRYPTION_REQUESTS: u8 = 2;
+
+/// Since this minor version of the protocol a cancel key may be longer than eight bytes.
+const FIRST_MINOR_WITH_LONG_KEYS: u16 = 2;
 
 /// Ended logins that the list of logins may hold beside as many as are under way.
 const ENDED_LOGINS_KEPT: usize = 64;
@@ -109,12 +109,7 @@ impl Engine {
                 true
             }
             FirstPacket::Cancel(key) => {
-                if let Some(key) = key_bytes(&key) {
-                    self.on_cancel_request(transport, id, key);
-                } else {
-                    // No key of ours has that length: it counts as one that nobody knows.
-                    self.on_cancel_request(transport, id, [0xff; 8]);
-                }
+                self.on_cancel_request(transport, id, &key);
                 false
             }
             FirstPacket::Startup(startup) => self.on_startup(transport, id, startup),
@@ -131,7 +126,7 @@ impl Engine {
             self.dismiss_client(transport, id, &texts::fatal(texts::NOT_SUPPORTED, text), text);
             return false;
         }
-        if let Some(text) = self.unsupported_parameter(&startup) {
+        if let Err(text) = self.wishes(&startup) {
             self.dismiss_client(transport, id, &texts::fatal(texts::PROTOCOL_VIOLATION, &text), &text);
             return false;
         }
@@ -160,21 +155,6 @@ impl Engine {
             self.dismiss_client(transport, id, &farewell, text);
         }
         is_full
-    }
-
-    /// The name of a start-up parameter that can neither be kept for the client nor be dropped.
-    fn unsupported_parameter(&self, startup: &Startup) -> Option<String> {
-        let ignored = &self.config.general.ignore_startup_parameters;
-        startup.parameters.iter().find_map(|(name, value)| {
-            if self.parameters.index_of(name).is_some() {
-                (value.len() > MAX_VALUE_BYTES)
-                    .then(|| format!("startup parameter \"{name}\" is longer than {MAX_VALUE_BYTES} bytes"))
-            } else if ignored.iter().any(|ignored| ignored.eq_ignore_ascii_case(name)) {
-                None
-            } else {
-                Some(format!("unsupported startup parameter: {name}"))
-            }
-        })
     }
 
     /// Starts the exchange that proves the user. A user who is not known fails like one with a wrong password.
@@ -398,6 +378,8 @@ impl Engine {
             self.learn_keys(pool_id, keys);
         }
         let own = self.own_parameters(id, startup);
+        let long_key = startup.negotiated_minor() >= FIRST_MINOR_WITH_LONG_KEYS;
+        let key_tail = long_key.then(|| key_tail(transport.random()));
         self.in_login -= 1;
         let now = self.now;
         let log_connections = self.config.general.log_connections;
@@ -411,6 +393,7 @@ impl Engine {
         client.pool = Some(pool_id);
         client.request_at = now;
         client.parameters = own;
+        client.key_tail = key_tail;
         transport.send(id.into(), &[&send]);
         if self.pool(pool_id).greeting.is_some() {
             self.greet(transport, id, pool_id);
@@ -450,21 +433,6 @@ impl Engine {
         }
     }
 
-    /// The tracked parameters that the client asked for at start-up.
-    fn own_parameters(&mut self, id: ClientId, startup: &Startup) -> Arc<Tracked> {
-        let pairs = startup.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        if !self.config.general.application_name_add_host {
-            return self.parameters.collect(pairs);
-        }
-        let name = startup.parameter("application_name").unwrap_or("app");
-        let name = match self.clients.find(id).map(|client| client.address) {
-            Some(ClientAddress::Tcp { peer, .. }) => format!("{name} - {peer}"),
-            Some(ClientAddress::Unix { pid, port, .. }) => format!("{name} - unix({pid}):{port}"),
-            None => name.to_owned(),
-        };
-        self.parameters.collect(pairs.chain([("application_name", name.as_str())]))
-    }
-
     /// Parameters, cancel key, ReadyForQuery. The client's own start-up values stand in place of the server's.
     fn greet(&mut self, transport: &mut impl Transport, id: ClientId, pool_id: PoolId) {
         let mut key: CancelKeyBytes = [0; 8];
@@ -479,17 +447,15 @@ impl Engine {
         let Some(greeting) = &self.pools[pool_id.0 as usize].greeting else { return };
         let Some(client) = self.clients.find_mut(id) else { return };
         let mut message = Vec::with_capacity(512);
+        client.parameters = self.parameters.start(&greeting.tracked, &client.parameters);
         for (name, value) in &greeting.parameters {
             let own = self.parameters.index_of(name).and_then(|index| client.parameters.value(index));
             backend::parameter_status(&mut message, name, own.map_or(value.as_str(), |own| own.as_ref()));
         }
-        client.parameters = self.parameters.overlay(&greeting.tracked, &client.parameters);
         client.key = key;
         client.state = ClientState::Idle;
         self.keys.insert(key, id);
-        let [a, b, c, d, secret @ ..] = key;
-        let key = CancelKey { process_id: i32::from_be_bytes([a, b, c, d]), secret: SecretKey::from(secret) };
-        backend::backend_key_data(&mut message, &key);
+        backend::backend_key_data(&mut message, &client.cancel_key());
         backend::ready_for_query(&mut message, TransactionStatus::Idle);
         self.send_to_client(transport, id, &message, None);
         self.arm_client_idle(id);
@@ -507,11 +473,8 @@ fn login_secret(secret: &Secret) -> LoginSecret {
     }
 }
 
-/// A cancel key of our own length.
-fn key_bytes(key: &CancelKey) -> Option<CancelKeyBytes> {
-    let secret: [u8; 4] = key.secret.as_bytes().try_into().ok()?;
-    let mut bytes = [0; 8];
-    bytes[..4].copy_from_slice(&key.process_id.to_be_bytes());
-    bytes[4..].copy_from_slice(&secret);
-    Some(bytes)
+/// What a key of protocol 3.2 has behind the bytes that one of 3.0 has.
+fn key_tail(random: [u8; 32]) -> Box<[u8; LONG_KEY_TAIL_BYTES]> {
+    let [tail @ .., _, _, _, _] = random;
+    Box::new(tail)
 }

@@ -97,7 +97,7 @@ impl Engine {
         let Attempt { pool: id, address, started_at, target } = self.attempts.remove(&attempt)?;
         self.addresses[address].pacer.finished(now, started_at);
         let reported = opened.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        let tracked = self.parameters.collect(reported);
+        let tracked = self.parameters.reported(reported);
         let pool = self.pool_mut(id);
         pool.logins -= 1;
         if pool.removed || !Arc::ptr_eq(&pool.target, &target) {

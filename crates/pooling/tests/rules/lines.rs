@@ -195,7 +195,7 @@ fn values_that_no_server_has_taken_yet_are_set_before_the_request_runs() {
     let server = bench.open();
     bench.heard(client);
     bench.say(client, &query("SELECT 1"));
-    let set = query("SET application_name='mine';");
+    let set = query("SET \"application_name\"='mine';");
     assert_eq!(bench.heard(server), set, "the request waits for the answer to that");
     bench.say(client, &query("SELECT 2"));
     assert_eq!(bench.heard(server), b"", "and so does what follows it");
@@ -226,7 +226,7 @@ fn values_that_a_server_has_taken_before_go_ahead_of_the_request_in_one_write() 
     }
     bench.heard(server);
     bench.say(clients[2], &query("SELECT 1"));
-    let set = query("SET application_name='mine';");
+    let set = query("SET \"application_name\"='mine';");
     assert_eq!(bench.heard(server), [set, query("SELECT 1")].concat());
 }
 

@@ -152,7 +152,6 @@ fn blank() -> General {
         stats_users: Vec::new(),
         scram_iterations: 0,
         ignore_startup_parameters: Vec::new(),
-        track_extra_parameters: Vec::new(),
         application_name_add_host: false,
         max_client_conn: 0,
         default_pool_size: 0,

@@ -169,8 +169,6 @@ pub struct General {
     pub scram_iterations: u32,
     /// Startup parameters that are accepted and dropped.
     pub ignore_startup_parameters: Vec<String>,
-    /// Reported parameters that are kept per client beyond the fixed ones.
-    pub track_extra_parameters: Vec<String>,
     /// Append the client's address to `application_name`.
     pub application_name_add_host: bool,
     /// Most clients at once.

@@ -54,7 +54,6 @@ fn defaults_of_an_ini_file_are_pgbouncers() {
     assert_eq!(general.unix_socket_mode, 0o777);
     assert_eq!(general.auth_type, AuthType::Md5);
     assert_eq!(general.max_packet_size, 2_147_483_647);
-    assert_eq!(general.track_extra_parameters, ["IntervalStyle"]);
     assert_eq!(general.server_check_query, "");
     assert_eq!(general.metrics_listen, None, "no port that PgBouncer would not open");
     assert!(general.log_connections && general.log_stats && general.tcp_keepalive.enabled);

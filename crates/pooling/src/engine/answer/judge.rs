@@ -4,9 +4,9 @@ use crate::client::{Client, ClientState};
 use crate::connection::{ClientId, Slab};
 use crate::parameters::Parameters;
 use crate::pool::Pool;
-use crate::server::Server;
+use crate::server::{Server, ServerState};
 use overload::Moment;
-use pgwire::message::{ErrorFields, TransactionStatus, parse};
+use pgwire::message::{ErrorFields, TransactionStatus, backend, parse};
 use pgwire::replies::{Desync, Origin, Received};
 use settings::pooler::PoolMode;
 
@@ -18,6 +18,8 @@ pub(super) struct Outcome {
     pub(super) desync: Option<Desync>,
     /// The client's parameters have been set.
     pub(super) parameters_set: bool,
+    /// What the client is told of them, ahead of any answer.
+    pub(super) told: Vec<u8>,
     /// A transaction of several statements has begun where only single ones are allowed.
     pub(super) transaction_refused: bool,
     /// A query of the pooler's own failed while the client has the server: its parameters cannot be set.
@@ -100,6 +102,9 @@ impl Judge<'_> {
             return;
         };
         self.parameters.report(&mut self.server.parameters, name, value);
+        if matches!(self.server.state, ServerState::Idle) {
+            self.take_new_default(name, value);
+        }
         if let Some(client) = self.client.filter(|_| !own).and_then(|id| self.clients.find_mut(id)) {
             self.parameters.report(&mut client.parameters, name, value);
         }
@@ -133,12 +138,29 @@ impl Judge<'_> {
             self.outcome.set_failed = Some(Box::new(error));
             return;
         }
+        self.server.settings_owed = self.server.settings_owed.saturating_sub(1);
+        if self.server.settings_owed > 0 {
+            return;
+        }
         self.outcome.parameters_set = true;
         if let Some(client) = self.clients.find_mut(client) {
             // The server may spell a value in its own way: that is the client's from now on.
             self.parameters.note_proven(&client.parameters);
-            self.parameters.note_proven(&self.server.parameters);
-            client.parameters = self.server.parameters.clone();
+            let told = &mut self.outcome.told;
+            self.parameters.agree(&mut self.server.parameters, &mut client.parameters, |name, value| {
+                backend::parameter_status(told, name, value);
+            });
+            self.parameters.note_proven(&client.parameters);
+        }
+    }
+
+    /// A server at rest reports a value of its own accord: its configuration has changed, or it has been promoted.
+    fn take_new_default(&mut self, name: &str, value: &str) {
+        self.parameters.report(&mut self.server.start, name, value);
+        let Some(greeting) = &mut self.pool.greeting else { return };
+        self.parameters.report(&mut greeting.tracked, name, value);
+        if let Some((_, known)) = greeting.parameters.iter_mut().find(|(known, _)| known == name) {
+            value.clone_into(known);
         }
     }
 

@@ -67,7 +67,7 @@ pub(super) const SETTINGS: &[Setting<General>] = &[
     Setting::new("server_reset_query", Kind::Text, "DISCARD ALL", field!(General, server_reset_query), "Query when a client of session mode leaves; empty for none."),
     Setting::new("server_reset_query_always", Kind::Boolean, "0", NotBuilt(&["0"]), "Run it in the other modes too."),
     Setting::new("server_fast_close", Kind::Boolean, "0", NotBuilt(&["0"]), "On RECONNECT, do not wait for the end of the session."),
-    Setting::new("track_extra_parameters", Kind::List, "IntervalStyle", field!(General, track_extra_parameters), "Further reported parameters that are kept for each client.").restart(),
+    Setting::new("track_extra_parameters", Kind::List, "IntervalStyle", NoEffect("every parameter that a server reports is kept for each client"), "Further reported parameters that are kept for each client.").restart(),
     Setting::new("ignore_startup_parameters", Kind::List, "", field!(General, ignore_startup_parameters), "Startup parameters that are accepted and dropped."),
     Setting::new("disable_pqexec", Kind::Boolean, "0", NotBuilt(&["0"]), "Refuse the simple query protocol.").restart(),
     Setting::new("application_name_add_host", Kind::Boolean, "0", field!(General, application_name_add_host), "Append the client's address to application_name."),

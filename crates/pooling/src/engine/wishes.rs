@@ -1,0 +1,84 @@
+//! What a client asks of its session at start-up: parameters by name, and in `options`.
+
+use super::Engine;
+use crate::connection::ClientId;
+use crate::markers::is_parameter_name;
+use crate::parameters::{MAX_FURTHER, MAX_VALUE_BYTES, Tracked};
+use crate::seam::ClientAddress;
+use pgwire::startup::{Startup, options};
+use std::sync::Arc;
+
+/// PostgreSQL takes them while a session starts and never after: a server that has started already cannot.
+const ONLY_AT_START: [&str; 8] = [
+    "ignore_system_indexes",
+    "jit_debugging_support",
+    "jit_profiling_support",
+    "local_preload_libraries",
+    "log_connections",
+    "log_disconnections",
+    "post_auth_delay",
+    "session_preload_libraries",
+];
+
+/// The name under which both places of `ignore_startup_parameters` know the switches.
+const OPTIONS: &str = "options";
+
+impl Engine {
+    /// Names and values, those of `options` first: the others stand above them, as in PostgreSQL.
+    ///
+    /// # Errors
+    /// Something can neither be kept for the client nor be dropped; the text is for it.
+    pub(super) fn wishes(&self, startup: &Startup) -> Result<Vec<(String, String)>, String> {
+        let ignored = &self.config.general.ignore_startup_parameters;
+        let is_ignored = |name: &str| ignored.iter().any(|ignored| ignored.eq_ignore_ascii_case(name));
+        let mut wishes = Vec::new();
+        if let Some(text) = startup.parameter(OPTIONS).filter(|_| !is_ignored(OPTIONS)) {
+            for (name, value) in options(text).map_err(|error| error.to_string())? {
+                if !is_ignored(&name) {
+                    check(&name, &value, " in options")?;
+                    wishes.push((name, value));
+                }
+            }
+        }
+        for (name, value) in
+            startup.parameters.iter().filter(|(name, _)| name != OPTIONS && !is_ignored(name))
+        {
+            check(name, value, "")?;
+            wishes.push((name.clone(), value.clone()));
+        }
+        let mut names: Vec<String> = wishes.iter().map(|(name, _)| name.to_ascii_lowercase()).collect();
+        names.sort_unstable();
+        names.dedup();
+        if names.len() > MAX_FURTHER {
+            return Err(format!("too many startup parameters, at most {MAX_FURTHER} can be kept"));
+        }
+        Ok(wishes)
+    }
+
+    /// The set of what the client asks for.
+    pub(super) fn own_parameters(&mut self, id: ClientId, startup: &Startup) -> Arc<Tracked> {
+        // It has been looked at before the login.
+        let mut wishes = self.wishes(startup).unwrap_or_default();
+        if self.config.general.application_name_add_host {
+            let given = wishes.iter().rfind(|(name, _)| name.eq_ignore_ascii_case("application_name"));
+            let name = given.map_or("app", |(_, value)| value.as_str());
+            let name = match self.clients.find(id).map(|client| client.address) {
+                Some(ClientAddress::Tcp { peer, .. }) => format!("{name} - {peer}"),
+                Some(ClientAddress::Unix { pid, port, .. }) => format!("{name} - unix({pid}):{port}"),
+                None => name.to_owned(),
+            };
+            wishes.push(("application_name".to_owned(), name));
+        }
+        self.parameters.wished(wishes.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+    }
+}
+
+fn check(name: &str, value: &str, place: &str) -> Result<(), String> {
+    if !is_parameter_name(name) || ONLY_AT_START.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+        Err(format!("unsupported startup parameter{place}: {name}"))
+    } else if value.len() > MAX_VALUE_BYTES {
+        Err(format!("startup parameter \"{name}\"{place} is longer than {MAX_VALUE_BYTES} bytes"))
+    } else {
+        Ok(())
+    }
+}
