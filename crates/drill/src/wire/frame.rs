@@ -56,20 +56,50 @@ pub fn parse(name: &str, sql: &str) -> Vec<u8> {
 /// Bind with parameters in text (`None` is NULL) and results in text.
 #[must_use]
 pub fn bind(portal: &str, statement: &str, parameters: &[Option<&str>]) -> Vec<u8> {
+    let own = |parameter: &Option<&str>| parameter.map(|value| value.as_bytes().to_vec());
+    let parameters: Vec<_> = parameters.iter().map(own).collect();
+    bind_formatted(portal, statement, &[], &parameters, &[])
+}
+
+/// Parse with the types of parameters (their OIDs; 0 is "find out").
+#[must_use]
+pub fn parse_typed(name: &str, sql: &str, types: &[u32]) -> Vec<u8> {
+    let mut body = [text(name), text(sql)].concat();
+    body.extend(count(types.len()));
+    body.extend(types.iter().flat_map(|oid| oid.to_be_bytes()));
+    message(b'P', &body)
+}
+
+/// Bind with the formats of parameters and of results (0 is text, 1 is binary; none is text for all, one is for all).
+/// A parameter of `None` is NULL.
+#[must_use]
+pub fn bind_formatted(
+    portal: &str,
+    statement: &str,
+    formats: &[u16],
+    parameters: &[Option<Vec<u8>>],
+    result_formats: &[u16],
+) -> Vec<u8> {
     let mut body = [text(portal), text(statement)].concat();
-    body.extend([0, 0]);
-    body.extend(count(parameters.len()));
-    for parameter in parameters {
-        match parameter {
-            Some(value) => {
-                body.extend(length(value.len()));
-                body.extend(value.as_bytes());
-            }
-            None => body.extend((-1_i32).to_be_bytes()),
-        }
-    }
-    body.extend([0, 0]);
+    body.extend(all_formats(formats));
+    body.extend(values(parameters));
+    body.extend(all_formats(result_formats));
     message(b'B', &body)
+}
+
+/// FunctionCall of a function by its OID; formats as in [`bind_formatted`].
+#[must_use]
+pub fn function_call(
+    function: u32,
+    formats: &[u16],
+    arguments: &[Option<Vec<u8>>],
+    result_format: u16,
+) -> Vec<u8> {
+    let mut body = function.to_be_bytes().to_vec();
+    body.extend(all_formats(formats));
+    body.extend(values(arguments));
+    body.extend(result_format.to_be_bytes());
+    message(b'F', &body)
 }
 
 /// Describe of a statement.
@@ -148,6 +178,28 @@ pub fn copy_fail(reason: &str) -> Vec<u8> {
 #[must_use]
 pub fn password(password: &str) -> Vec<u8> {
     message(b'p', &text(password))
+}
+
+/// How many, then each.
+fn all_formats(formats: &[u16]) -> Vec<u8> {
+    let mut bytes = count(formats.len()).to_vec();
+    bytes.extend(formats.iter().flat_map(|format| format.to_be_bytes()));
+    bytes
+}
+
+/// How many, then each with its length (-1 is NULL).
+fn values(values: &[Option<Vec<u8>>]) -> Vec<u8> {
+    let mut bytes = count(values.len()).to_vec();
+    for value in values {
+        match value {
+            Some(value) => {
+                bytes.extend(length(value.len()));
+                bytes.extend(value);
+            }
+            None => bytes.extend((-1_i32).to_be_bytes()),
+        }
+    }
+    bytes
 }
 
 fn special_request(code: u16, rest: &[u8]) -> Vec<u8> {

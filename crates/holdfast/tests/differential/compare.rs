@@ -1,0 +1,124 @@
+//! What both sides have said, side by side. Everything is compared byte for byte but for what is listed here.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use drill::wire::Message;
+
+use crate::play::Transcript;
+
+/// Objects below this OID are the same in every new database.
+const FIRST_OWN_OID: u32 = 16_384;
+
+/// Messages shown before the first difference.
+const SHOWN_BEFORE: usize = 12;
+
+/// Tells where the two differ, if they do.
+pub(crate) fn difference(direct: &Transcript, pooled: &Transcript) -> Option<String> {
+    let (direct_seen, pooled_seen) = (comparable(direct), comparable(pooled));
+    let same = direct_seen.iter().zip(&pooled_seen).take_while(|(one, other)| one == other).count();
+    if same == direct_seen.len() && same == pooled_seen.len() && pooled.trouble.is_none() {
+        return None;
+    }
+    let mut told = format!("first difference at message {same}");
+    for (number, message) in direct_seen.iter().enumerate().take(same).skip(same.saturating_sub(SHOWN_BEFORE))
+    {
+        let _ = write!(told, "\n  both {number}: {}", short(message));
+    }
+    for (who, seen) in [("PostgreSQL", &direct_seen), ("holdfast", &pooled_seen)] {
+        for (number, message) in seen.iter().enumerate().skip(same).take(6) {
+            let _ = write!(told, "\n  {who} {number}: {}", short(message));
+        }
+    }
+    if let Some(trouble) = &pooled.trouble {
+        let _ = write!(told, "\n  holdfast ended: {trouble}");
+    }
+    Some(told)
+}
+
+fn short(message: &Message) -> String {
+    let text = format!("{message:?}");
+    match text.char_indices().nth(400) {
+        Some((end, _)) => format!("{}… ({} bytes)", &text[..end], message.body.len()),
+        None => text,
+    }
+}
+
+/// All messages, with what may differ made equal.
+fn comparable(transcript: &Transcript) -> Vec<Message> {
+    let mut oids = BTreeMap::new();
+    let mut all = Vec::new();
+    for (number, part) in transcript.parts.iter().enumerate() {
+        let mut part: Vec<Message> = part.iter().map(|message| neutral(message, &mut oids)).collect();
+        if number == 0 {
+            // The parameters of a login come in no order that the protocol would promise.
+            part.sort_by(|one, other| (one.kind == b'Z', &one.body).cmp(&(other.kind == b'Z', &other.body)));
+        }
+        all.extend(part);
+    }
+    all
+}
+
+fn neutral(message: &Message, oids: &mut BTreeMap<u32, u32>) -> Message {
+    let mut message = message.clone();
+    match message.kind {
+        // BackendKeyData: process id and secret are each side's own.
+        b'K' => message.body.clear(),
+        // NotificationResponse: the process id of who notified.
+        b'A' => message.body.splice(..4, [0; 4]).for_each(drop),
+        b'T' => number_tables(&mut message.body, oids),
+        _ => {}
+    }
+    message
+}
+
+/// RowDescription holds the OIDs of tables, and each side has tables of its own: each OID is replaced by when it was
+/// first seen.
+fn number_tables(body: &mut [u8], oids: &mut BTreeMap<u32, u32>) {
+    let count = body.first_chunk().map_or(0, |count| u16::from_be_bytes(*count));
+    let mut from = 2;
+    for _ in 0..count {
+        let Some(end) = body.get(from..).and_then(|rest| rest.iter().position(|byte| *byte == 0)) else {
+            return;
+        };
+        from += end + 1;
+        let Some(table) = body.get_mut(from..).and_then(|rest| rest.first_chunk_mut()) else { return };
+        let oid = u32::from_be_bytes(*table);
+        if oid >= FIRST_OWN_OID {
+            let next = FIRST_OWN_OID + u32::try_from(oids.len()).unwrap_or(0);
+            *table = oids.entry(oid).or_insert(next).to_be_bytes();
+        }
+        from += 18;
+    }
+}
+
+#[test]
+fn the_comparison_sees_every_byte_but_keys_and_the_oids_of_tables() {
+    let side = |messages: &[(u8, &[u8])]| {
+        let part = messages.iter().map(|(kind, body)| Message { kind: *kind, body: body.to_vec() }).collect();
+        Transcript { parts: vec![Vec::new(), part], trouble: None }
+    };
+    let column = |name: &str, oid: u32| {
+        [
+            &[0, 1][..],
+            name.as_bytes(),
+            &[0],
+            &oid.to_be_bytes(),
+            &[0, 1, 0, 0, 0, 23, 0, 4, 255, 255, 255, 255, 0, 0],
+        ]
+        .concat()
+    };
+    let one = side(&[(b'K', b"one"), (b'T', &column("x", 20_000)), (b'Z', b"I")]);
+    let same = side(&[(b'K', b"other"), (b'T', &column("x", 30_000)), (b'Z', b"I")]);
+    assert_eq!(difference(&one, &same), None);
+    for other in [
+        side(&[(b'K', b"one"), (b'T', &column("y", 20_000)), (b'Z', b"I")]),
+        side(&[(b'K', b"one"), (b'T', &column("x", 2_600)), (b'Z', b"I")]),
+        side(&[(b'K', b"one"), (b'T', &column("x", 20_000)), (b'Z', b"T")]),
+        side(&[(b'K', b"one"), (b'T', &column("x", 20_000))]),
+        side(&[(b'K', b"one"), (b'N', b""), (b'T', &column("x", 20_000)), (b'Z', b"I")]),
+        Transcript { trouble: Some("closed".to_owned()), ..one.clone() },
+    ] {
+        assert!(difference(&one, &other).is_some(), "{other:?}");
+    }
+}
