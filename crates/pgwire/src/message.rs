@@ -9,7 +9,7 @@ pub mod parse;
 #[cfg(test)]
 mod tests;
 
-pub use errors::{ErrorFields, MAX_ERROR_FIELD_BYTES, Severity, error_response};
+pub use errors::{ErrorFields, MAX_ERROR_FIELD_BYTES, Severity, error_fields, error_response};
 
 /// Tags of messages, by who sends them. Some letters mean one thing from a client and another from a server.
 pub mod tag {
@@ -17,6 +17,10 @@ pub mod tag {
     pub const AUTHENTICATION: u8 = b'R';
     /// From the server: the key for cancel requests.
     pub const BACKEND_KEY_DATA: u8 = b'K';
+    /// From the client: binds parameters to a statement, which makes a portal.
+    pub const BIND: u8 = b'B';
+    /// From the client: closes a statement or portal.
+    pub const CLOSE: u8 = b'C';
     /// From the server: a statement is done.
     pub const COMMAND_COMPLETE: u8 = b'C';
     /// From the client: breaks off COPY IN.
@@ -27,6 +31,8 @@ pub mod tag {
     pub const EMPTY_QUERY_RESPONSE: u8 = b'I';
     /// From the server: an error.
     pub const ERROR_RESPONSE: u8 = b'E';
+    /// From the client: asks what a statement or portal looks like.
+    pub const DESCRIBE: u8 = b'D';
     /// From the client: runs a portal.
     pub const EXECUTE: u8 = b'E';
     /// From the server: another minor version, or unknown protocol options.
@@ -35,6 +41,8 @@ pub mod tag {
     pub const NOTICE_RESPONSE: u8 = b'N';
     /// From the server: the value of a reported parameter.
     pub const PARAMETER_STATUS: u8 = b'S';
+    /// From the client: prepares a statement.
+    pub const PARSE: u8 = b'P';
     /// From the client: a password or a SASL message.
     pub const PASSWORD: u8 = b'p';
     /// From the client: statements in the simple protocol.

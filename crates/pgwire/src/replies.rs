@@ -17,8 +17,43 @@ pub const MAX_OWED: usize = 65_536;
 pub enum Origin {
     /// The client: the answer is forwarded.
     Client,
+    /// The pooler, on behalf of what the client asks next in the same batch: success is swallowed, an error is the
+    /// client's, since the server then ignores the rest of its batch.
+    Injected,
     /// The pooler: the answer is swallowed.
     Pooler,
+}
+
+/// An answer that the pooler gives itself when its turn comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Simulated {
+    /// CloseComplete.
+    CloseComplete,
+    /// ParseComplete.
+    ParseComplete,
+}
+
+impl Simulated {
+    /// The message.
+    #[must_use]
+    pub const fn message(self) -> &'static [u8; 5] {
+        match self {
+            Self::CloseComplete => b"3\0\0\0\x04",
+            Self::ParseComplete => b"1\0\0\0\x04",
+        }
+    }
+}
+
+/// What has become of the sent messages that were noted with an effect, oldest first: `confirmed` of them succeeded,
+/// then perhaps one `failed`, then `skipped` were never looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Settled {
+    /// Done.
+    pub confirmed: u32,
+    /// Answered by an error.
+    pub failed: bool,
+    /// Ignored by the server, after an error or in a COPY.
+    pub skipped: u32,
 }
 
 /// What a message from the server is part of.
@@ -62,6 +97,15 @@ pub struct Desync {
     pub expected: &'static str,
 }
 
+/// Whether a message that is sent brings an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Noted {
+    /// No: it never does, or the server ignores everything up to the next Sync.
+    Nothing,
+    /// Yes.
+    Owed,
+}
+
 /// The client has more in flight than [`MAX_OWED`], or sent a message that has no place in a running session.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum SendError {
@@ -94,6 +138,10 @@ enum Kind {
 struct Owed {
     kind: Kind,
     origin: Origin,
+    /// Its fate is told by [`ReplyQueue::take_settled`].
+    effect: bool,
+    /// The server knows nothing of it.
+    simulated: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +164,9 @@ pub struct ReplyQueue {
     skipping: bool,
     /// It cannot be told how many Syncs the server swallowed in a COPY that failed: settled, but not to be used again.
     doubtful: bool,
+    /// ReadyForQuery messages owed.
+    readies: usize,
+    settled: Settled,
 }
 
 impl Default for ReplyQueue {
@@ -135,6 +186,8 @@ impl ReplyQueue {
             open_batch: false,
             skipping: false,
             doubtful: false,
+            readies: 0,
+            settled: Settled { confirmed: 0, failed: false, skipped: 0 },
         }
     }
 
@@ -148,6 +201,18 @@ impl ReplyQueue {
     #[must_use]
     pub fn len(&self) -> usize {
         self.owed.len()
+    }
+
+    /// ReadyForQuery messages owed: how many queries and synced batches are still under way.
+    #[must_use]
+    pub const fn readies(&self) -> usize {
+        self.readies
+    }
+
+    /// True if the server ignores what is sent up to the next Sync.
+    #[must_use]
+    pub const fn is_skipping(&self) -> bool {
+        self.skipping
     }
 
     /// Whose answer comes next.
@@ -207,7 +272,61 @@ impl ReplyQueue {
     ///
     /// # Errors
     /// Too many replies owed, or a tag that no client sends in a running session. The message must then not be sent.
-    pub fn sent(&mut self, tag: u8, origin: Origin) -> Result<(), SendError> {
+    #[inline]
+    pub fn sent(&mut self, tag: u8, origin: Origin) -> Result<Noted, SendError> {
+        self.note(tag, origin, false)
+    }
+
+    /// The same for a message that changes something once it is answered: [`Self::take_settled`] tells its fate, if it is
+    /// owed an answer at all.
+    ///
+    /// # Errors
+    /// As [`Self::sent`].
+    pub fn sent_with_effect(&mut self, tag: u8, origin: Origin) -> Result<Noted, SendError> {
+        self.note(tag, origin, true)
+    }
+
+    /// Notes an answer, with an effect, that the pooler gives itself in place of a message that is not sent.
+    ///
+    /// # Errors
+    /// Too many replies owed.
+    pub fn simulate(&mut self, answer: Simulated) -> Result<Noted, SendError> {
+        if self.owed.len() >= MAX_OWED {
+            return Err(SendError::Full);
+        }
+        if self.skipping {
+            return Ok(Noted::Nothing);
+        }
+        self.open_batch = true;
+        let kind = match answer {
+            Simulated::CloseComplete => Kind::Close,
+            Simulated::ParseComplete => Kind::Parse,
+        };
+        self.owed.push_back(Owed { kind, origin: Origin::Client, effect: true, simulated: true });
+        Ok(Noted::Owed)
+    }
+
+    /// The simulated answer whose turn has come, if the next one is simulated.
+    #[inline]
+    pub fn take_simulated(&mut self) -> Option<Simulated> {
+        let answer = match self.owed.front()? {
+            Owed { simulated: true, kind: Kind::Close, .. } => Simulated::CloseComplete,
+            Owed { simulated: true, .. } => Simulated::ParseComplete,
+            _ => return None,
+        };
+        self.owed.pop_front();
+        self.settled.confirmed += 1;
+        Some(answer)
+    }
+
+    /// What has become of messages with an effect since the last call.
+    #[inline]
+    pub fn take_settled(&mut self) -> Settled {
+        std::mem::take(&mut self.settled)
+    }
+
+    #[inline]
+    fn note(&mut self, tag: u8, origin: Origin, effect: bool) -> Result<Noted, SendError> {
         let kind = match tag {
             b'Q' => Kind::Query,
             b'P' => Kind::Parse,
@@ -219,7 +338,7 @@ impl ReplyQueue {
             b'F' => Kind::FunctionCall,
             b'c' | b'f' => Kind::CopyEnd,
             // CopyData and Flush bring nothing.
-            b'd' | b'H' => return Ok(()),
+            b'd' | b'H' => return Ok(Noted::Nothing),
             _ => return Err(SendError::Unknown { tag }),
         };
         if self.owed.len() >= MAX_OWED {
@@ -229,16 +348,17 @@ impl ReplyQueue {
             Kind::Sync => {
                 self.open_batch = false;
                 self.skipping = false;
+                self.readies += 1;
             }
             // Outside a COPY the server ignores them.
-            Kind::CopyEnd if self.owed.is_empty() => return Ok(()),
+            Kind::CopyEnd if self.owed.is_empty() => return Ok(Noted::Nothing),
             Kind::CopyEnd => {}
-            _ if self.skipping => return Ok(()),
-            Kind::Query | Kind::FunctionCall => {}
+            _ if self.skipping => return Ok(Noted::Nothing),
+            Kind::Query | Kind::FunctionCall => self.readies += 1,
             _ => self.open_batch = true,
         }
-        self.owed.push_back(Owed { kind, origin });
-        Ok(())
+        self.owed.push_back(Owed { kind, origin, effect, simulated: false });
+        Ok(Noted::Owed)
     }
 
     /// Notes a message that came from the server; `first` is the first byte of its body, if any.
@@ -261,11 +381,12 @@ impl ReplyQueue {
         let simple = matches!(head.kind, Kind::Query | Kind::FunctionCall);
         match (tag, head.kind) {
             (b'1', Kind::Parse) | (b'2', Kind::Bind) | (b'3', Kind::Close) | (b's', Kind::Execute) => {
-                self.owed.pop_front();
+                self.confirm_head();
+                if head.origin == Origin::Injected {
+                    return Ok(Received::Answer(Origin::Pooler));
+                }
             }
-            (b'T' | b'n', Kind::Describe) => {
-                self.owed.pop_front();
-            }
+            (b'T' | b'n', Kind::Describe) => self.confirm_head(),
             (b't', Kind::Describe) | (b'V', Kind::FunctionCall) => {}
             (b'T', Kind::Query) => {}
             (b'D' | b'd', Kind::Query | Kind::Execute) | (b'c', Kind::Query | Kind::Execute) => {}
@@ -278,19 +399,36 @@ impl ReplyQueue {
                 let Some(status) = first.and_then(TransactionStatus::from_byte) else {
                     return Err(Desync { got: tag, expected: "a transaction status" });
                 };
-                self.owed.pop_front();
+                self.confirm_head();
+                self.readies -= 1;
                 self.status = status;
                 self.copy = Copy::None;
                 self.drop_copy_ends();
                 if self.doubtful {
                     // The rest may have been swallowed by the COPY that failed.
-                    self.owed.clear();
+                    self.skip(self.owed.len());
                 }
                 return Ok(Received::Ready(head.origin, status));
             }
             (_, kind) => return Err(Desync { got: tag, expected: kind.answer() }),
         }
-        Ok(Received::Answer(head.origin))
+        Ok(Received::Answer(if head.origin == Origin::Injected { Origin::Client } else { head.origin }))
+    }
+
+    /// The head is done.
+    #[inline]
+    fn confirm_head(&mut self) {
+        if self.owed.pop_front().is_some_and(|head| head.effect) {
+            self.settled.confirmed += 1;
+        }
+    }
+
+    /// So many of the oldest replies will never come.
+    fn skip(&mut self, count: usize) {
+        for owed in self.owed.drain(..count) {
+            self.settled.skipped += u32::from(owed.effect);
+            self.readies -= usize::from(owed.kind.brings_ready());
+        }
     }
 
     /// A command of the head is complete. In a COPY from the client the server has ignored each Sync before the end.
@@ -298,7 +436,10 @@ impl ReplyQueue {
         if self.copy == Copy::In
             && let Some(end) = self.owed.iter().position(|owed| owed.kind == Kind::CopyEnd)
         {
-            self.owed.drain(1..=end);
+            for owed in self.owed.drain(1..=end) {
+                self.settled.skipped += u32::from(owed.effect);
+                self.readies -= usize::from(owed.kind.brings_ready());
+            }
             // Its Sync was one of those that were ignored: the batch is open until the client sends another.
             if kind == Kind::Execute && !self.owed.iter().any(|owed| owed.kind == Kind::Sync) {
                 self.open_batch = true;
@@ -323,9 +464,13 @@ impl ReplyQueue {
         if simple {
             return;
         }
-        while self.owed.front().is_some_and(|owed| owed.kind != Kind::Sync) {
-            self.owed.pop_front();
+        if self.owed.front().is_some_and(|head| head.kind != Kind::Sync)
+            && let Some(head) = self.owed.pop_front()
+        {
+            self.settled.failed |= head.effect;
         }
+        let skipped = self.owed.iter().take_while(|owed| owed.kind != Kind::Sync).count();
+        self.skip(skipped);
         self.skipping = self.owed.is_empty();
     }
 
@@ -337,6 +482,10 @@ impl ReplyQueue {
 }
 
 impl Kind {
+    const fn brings_ready(self) -> bool {
+        matches!(self, Self::FunctionCall | Self::Query | Self::Sync)
+    }
+
     const fn answer(self) -> &'static str {
         match self {
             Self::Bind => "BindComplete",

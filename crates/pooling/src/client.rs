@@ -3,6 +3,7 @@
 use crate::connection::{PoolId, ServerId};
 use crate::parameters::Tracked;
 use crate::seam::ClientAddress;
+use crate::statements::ClientStatements;
 use overload::Moment;
 use overload::line::Ticket;
 use pgwire::accept::ClientLogin;
@@ -28,6 +29,8 @@ pub(crate) struct Client {
     /// Bytes that have come but may not go on yet: requests of a waiter, or the start of a message.
     pub(crate) held: Vec<u8>,
     pub(crate) parameters: Arc<Tracked>,
+    /// What it has prepared, where that is kept track of.
+    pub(crate) statements: Option<Box<ClientStatements>>,
     pub(crate) key: CancelKeyBytes,
     /// What its cancel key has behind those bytes, in protocol 3.2.
     pub(crate) key_tail: Option<Box<[u8; LONG_KEY_TAIL_BYTES]>>,
@@ -97,6 +100,7 @@ impl Client {
             pool: None,
             held: Vec::new(),
             parameters,
+            statements: None,
             key: [0; 8],
             key_tail: None,
             address,

@@ -25,6 +25,7 @@ use crate::parameters::{Parameters, Tracked};
 use crate::pool::Pool;
 use crate::seam::{AttemptId, ClientAddress, Flow, Transport};
 use crate::server::{Server, ServerState};
+use crate::statements::Statements;
 use overload::Moment;
 use overload::pacing::LoginPacer;
 use pgwire::scram::{DEFAULT_ITERATIONS, MockSecret, Verifier};
@@ -64,6 +65,9 @@ pub struct Engine {
     deriving: HashMap<String, [u8; 16]>,
     timers: timers::Timers,
     parameters: Parameters,
+    statements: Statements,
+    /// A request with the server's names for statements, while it is sent.
+    translated: Vec<u8>,
     no_parameters: Arc<Tracked>,
     in_login: usize,
     /// Those who are in login and some who were, the oldest first.
@@ -132,6 +136,8 @@ impl Engine {
             deriving: HashMap::new(),
             timers: timers::Timers::default(),
             parameters: Parameters::new(),
+            statements: Statements::default(),
+            translated: Vec::new(),
             no_parameters: Arc::default(),
             in_login: 0,
             logins: VecDeque::new(),

@@ -22,6 +22,7 @@ mod pool;
 pub mod seam;
 mod server;
 pub mod snapshot;
+mod statements;
 mod texts;
 
 pub use engine::{CONSOLE_DATABASE, Engine, MAX_POOLS, REFUSAL_ALLOWANCE, Shutdown};

@@ -10,7 +10,7 @@ use overload::cause::Cause;
 use overload::line::Line;
 use overload::recovery::Recovery;
 use pgwire::scram::ScramKeys;
-use settings::pooler::PoolSettings;
+use settings::pooler::{General, PoolMode, PoolSettings};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -113,6 +113,12 @@ impl Pool {
             removed: false,
             counters: PoolCounters::default(),
         }
+    }
+
+    /// True if clients' prepared statements are kept track of: where a client may have another server the next time.
+    #[inline]
+    pub(crate) fn translates_statements(&self, general: &General) -> bool {
+        self.settings.pool_mode != PoolMode::Session && general.max_prepared_statements > 0
     }
 
     /// Servers that have logged in and are not on their way out.

@@ -5,9 +5,10 @@ use crate::close_cause::CloseCause;
 use crate::connection::{ClientId, PoolId};
 use crate::parameters::Tracked;
 use crate::seam::OpenedServer;
+use crate::statements::{ClientStatements, ServerStatements};
 use overload::Moment;
 use pgwire::message::ErrorFields;
-use pgwire::replies::ReplyQueue;
+use pgwire::replies::{ReplyQueue, Simulated};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -16,6 +17,8 @@ pub(crate) struct Server {
     pub(crate) pool: PoolId,
     pub(crate) state: ServerState,
     pub(crate) replies: ReplyQueue,
+    /// What clients have prepared here.
+    pub(crate) statements: ServerStatements,
     /// The start of a message that cannot be judged yet.
     pub(crate) held: Vec<u8>,
     /// Bytes to come of a message that has been judged.
@@ -120,6 +123,7 @@ impl Server {
             pool,
             state: ServerState::Idle,
             replies: ReplyQueue::new(),
+            statements: ServerStatements::default(),
             held: Vec::new(),
             rest: 0,
             rest_forwarded: false,
@@ -142,6 +146,30 @@ impl Server {
             said_fatal: false,
             own_error: None,
             armed_at: NEVER,
+        }
+    }
+
+    /// An answer of the pooler's own whose turn has come; what it means for names takes effect.
+    #[inline]
+    pub(crate) fn take_simulated(
+        &mut self,
+        client: Option<(ClientId, &mut Option<Box<ClientStatements>>)>,
+    ) -> Option<Simulated> {
+        let answer = self.replies.take_simulated()?;
+        self.settle_statements(client);
+        Some(answer)
+    }
+
+    /// What has become of messages that change names takes effect.
+    pub(crate) fn settle_statements(
+        &mut self,
+        client: Option<(ClientId, &mut Option<Box<ClientStatements>>)>,
+    ) {
+        let settled = self.replies.take_settled();
+        let client = client.and_then(|(id, statements)| Some((id, statements.as_deref_mut()?)));
+        if !self.statements.settle(settled, client) {
+            // What must have failed did not: the server holds something else than is believed.
+            self.close_needed = Some(CloseCause::Desync);
         }
     }
 

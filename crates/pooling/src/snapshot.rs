@@ -127,6 +127,8 @@ pub struct ClientRow {
     pub link: Option<u64>,
     /// `application_name`.
     pub application_name: Arc<str>,
+    /// Named statements that are kept track of.
+    pub prepared_statements: usize,
     /// Identity, as SHOW prints it.
     pub id: u64,
 }
@@ -156,6 +158,8 @@ pub struct ServerRow {
     pub remote_pid: i32,
     /// `application_name`.
     pub application_name: Arc<str>,
+    /// Named statements that are kept track of.
+    pub prepared_statements: usize,
     /// Identity, as SHOW prints it.
     pub id: u64,
 }

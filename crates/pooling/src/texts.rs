@@ -16,6 +16,8 @@ pub(crate) const ADMIN_SHUTDOWN: &str = "57P01";
 pub(crate) const PROTOCOL_VIOLATION: &str = "08P01";
 /// PostgreSQL's "connection failure".
 pub(crate) const CONNECTION_FAILURE: &str = "08006";
+/// PostgreSQL's "program limit exceeded".
+pub(crate) const PROGRAM_LIMIT_EXCEEDED: &str = "54000";
 /// PostgreSQL's "invalid catalog name".
 pub(crate) const NO_SUCH_DATABASE: &str = "3D000";
 /// PostgreSQL's "invalid authorization specification".

@@ -19,5 +19,7 @@ mod modes;
 mod random;
 #[path = "rules/reloads.rs"]
 mod reloads;
+#[path = "rules/statements.rs"]
+mod statements;
 #[path = "simulation/wire.rs"]
 mod wire;

@@ -69,7 +69,7 @@ impl ErrorFields {
     pub fn parse(body: &[u8]) -> Self {
         let mut fields = Self::default();
         let mut localized_severity = String::new();
-        for (code, value) in raw_fields(body) {
+        for (code, value) in error_fields(body) {
             let value = value.get(..MAX_ERROR_FIELD_BYTES).unwrap_or(value);
             let text = || String::from_utf8_lossy(value).into_owned();
             match code {
@@ -125,8 +125,8 @@ pub fn error_response(
     out
 }
 
-/// All fields of a body in order, by their code; ends at the terminator or where the body is cut off.
-fn raw_fields(body: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+/// The fields of an ErrorResponse or NoticeResponse: code and value as sent, up to the first that is cut off.
+pub fn error_fields(body: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     let mut rest = body;
     std::iter::from_fn(move || {
         let (&code, after) = rest.split_first().filter(|(code, _)| **code != 0)?;

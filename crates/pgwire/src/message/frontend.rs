@@ -12,6 +12,24 @@ pub fn sync(out: &mut Vec<u8>) {
     framed(out, tag::SYNC, |_| ());
 }
 
+/// Parse: `rest` is all that follows the name.
+pub fn parse(out: &mut Vec<u8>, name: &[u8], rest: &[u8]) {
+    framed(out, tag::PARSE, |out| {
+        out.extend_from_slice(name);
+        out.push(0);
+        out.extend_from_slice(rest);
+    });
+}
+
+/// Close of a prepared statement.
+pub fn close_statement(out: &mut Vec<u8>, name: &[u8]) {
+    framed(out, tag::CLOSE, |out| {
+        out.push(b'S');
+        out.extend_from_slice(name);
+        out.push(0);
+    });
+}
+
 /// Execute of a portal, to its end.
 pub fn execute(out: &mut Vec<u8>, portal: &str) {
     framed(out, tag::EXECUTE, |out| {

@@ -174,6 +174,50 @@ pub fn negotiate_protocol_version(
     Ok(((version & 0xffff) as u16, std::iter::from_fn(move || until_zero(&mut rest))))
 }
 
+/// What a Parse names: the statement, and all that follows the name (the text and the types of its parameters).
+///
+/// # Errors
+/// The name has no end in what is there of the body.
+pub fn prepare(body: &[u8]) -> Result<(&[u8], &[u8]), MalformedMessage> {
+    let wrong = MalformedMessage { message: "Parse", reason: "the name has no end" };
+    let mut rest = body;
+    let name = until_zero(&mut rest).ok_or(wrong)?;
+    Ok((name, rest))
+}
+
+/// What a Bind names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bind<'a> {
+    /// The portal to be made.
+    pub portal: &'a [u8],
+    /// The statement to make it of.
+    pub statement: &'a [u8],
+    /// What is there of the rest: formats and parameters.
+    pub rest: &'a [u8],
+}
+
+/// Reads Bind, or the start of one.
+///
+/// # Errors
+/// The names have no end in what is there of the body.
+pub fn bind(body: &[u8]) -> Result<Bind<'_>, MalformedMessage> {
+    let wrong = MalformedMessage { message: "Bind", reason: "the names have no end" };
+    let mut rest = body;
+    let portal = until_zero(&mut rest).ok_or(wrong)?;
+    let statement = until_zero(&mut rest).ok_or(wrong)?;
+    Ok(Bind { portal, statement, rest })
+}
+
+/// What a Describe or Close means: `S` and the name of a statement, or `P` and that of a portal.
+///
+/// # Errors
+/// There is no kind, or not one text behind it.
+pub fn target(body: &[u8]) -> Result<(u8, &[u8]), MalformedMessage> {
+    let wrong = MalformedMessage { message: "Describe or Close", reason: "not a kind and a name" };
+    let (&kind, name) = body.split_first().ok_or(wrong)?;
+    Ok((kind, single_text(wrong.message, name).map_err(|_| wrong)?))
+}
+
 fn single_text<'a>(message: &'static str, body: &'a [u8]) -> Result<&'a [u8], MalformedMessage> {
     let wrong = MalformedMessage { message, reason: "not one text ended by a zero byte" };
     let mut rest = body;

@@ -63,6 +63,7 @@ pub(crate) fn client_row(database: &str, user: &str) -> ClientRow {
         wait: Duration::ZERO,
         link: None,
         application_name: "psql".into(),
+        prepared_statements: 2,
         id: 7,
     }
 }
@@ -81,6 +82,7 @@ pub(crate) fn server_row(database: &str, user: &str) -> ServerRow {
         link: None,
         remote_pid: 4711,
         application_name: "".into(),
+        prepared_statements: 3,
         id: 1 << 31,
     }
 }

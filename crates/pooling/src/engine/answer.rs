@@ -1,6 +1,7 @@
 //! Bytes from servers: forwarded to the client whose answer they are, or kept to ourselves.
 
 mod judge;
+mod names;
 
 use super::Engine;
 use crate::client::ClientState;
@@ -55,11 +56,14 @@ impl Engine {
         // The run of bytes that the client gets and that has not been sent yet.
         let mut run = (at > 0 && server.rest_forwarded && client.is_some()).then_some(0);
         let mut flow = Sent::default();
+        let translates = pool.translates_statements(&self.config.general);
         let mut judge = Judge {
             server,
             clients: &mut self.clients,
             parameters: &mut self.parameters,
+            statements: translates.then_some(&mut self.statements),
             pool,
+            replaced: None,
             client,
             now: self.now,
             outcome: Outcome::default(),
@@ -74,6 +78,14 @@ impl Engine {
                     break;
                 }
             };
+            while let Some(answer) = judge.take_simulated() {
+                if let (Some(start), Some(client)) = (run.take(), client) {
+                    flow.put(transport, client, &bytes[start..at]);
+                }
+                if let Some(client) = client.filter(|_| judge.hears_answers()) {
+                    flow.put(transport, client, answer.message());
+                }
+            }
             let whole = head.total <= rest.len();
             if !whole && is_inspected(head.tag) && head.total <= MAX_INSPECTED_BYTES {
                 break;
@@ -92,7 +104,11 @@ impl Engine {
             if forwarded {
                 run.get_or_insert(at);
             } else if let (Some(start), Some(client)) = (run.take(), client) {
-                flow.send(transport, client, &bytes[start..at]);
+                flow.put(transport, client, &bytes[start..at]);
+            }
+            if let (Some(replaced), Some(client)) = (judge.replaced.take(), client) {
+                flow.flush(transport, client);
+                flow.send(transport, client, &[&replaced]);
             }
             if whole {
                 at += head.total;
@@ -107,8 +123,11 @@ impl Engine {
         }
         // What was left of a message of its own kept a client from going idle.
         judge.outcome.released |= client.is_some() && judge.server.rest == 0 && judge.is_done();
-        if let (Some(start), Some(client)) = (run, client) {
-            flow.send(transport, client, &bytes[start..at]);
+        if let Some(client) = client {
+            if let Some(start) = run {
+                flow.put(transport, client, &bytes[start..at]);
+            }
+            flow.flush(transport, client);
         }
         judge.pool.counters.sent += flow.bytes;
         let outcome = judge.outcome;
@@ -222,16 +241,37 @@ impl Engine {
     }
 }
 
-/// What of a read has gone on to the client.
+/// Parts of one write to a client.
+const MAX_PARTS: usize = 16;
+
+/// What of a read goes on to the client, in as few writes as may be.
 #[derive(Default)]
-struct Sent {
+struct Sent<'a> {
+    parts: [&'a [u8]; MAX_PARTS],
+    count: usize,
     bytes: u64,
     blocked: bool,
 }
 
-impl Sent {
-    fn send(&mut self, transport: &mut impl Transport, client: ClientId, bytes: &[u8]) {
-        self.bytes += bytes.len() as u64;
-        self.blocked |= transport.send(client.into(), &[bytes]) == Flow::Blocked;
+impl<'a> Sent<'a> {
+    fn put(&mut self, transport: &mut impl Transport, client: ClientId, bytes: &'a [u8]) {
+        if self.count == MAX_PARTS {
+            self.flush(transport, client);
+        }
+        self.parts[self.count] = bytes;
+        self.count += 1;
+    }
+
+    fn flush(&mut self, transport: &mut impl Transport, client: ClientId) {
+        let count = std::mem::take(&mut self.count);
+        if count > 0 {
+            let parts = self.parts;
+            self.send(transport, client, &parts[..count]);
+        }
+    }
+
+    fn send(&mut self, transport: &mut impl Transport, client: ClientId, parts: &[&[u8]]) {
+        self.bytes += parts.iter().map(|part| part.len() as u64).sum::<u64>();
+        self.blocked |= transport.send(client.into(), parts) == Flow::Blocked;
     }
 }

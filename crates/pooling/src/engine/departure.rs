@@ -10,6 +10,7 @@ use crate::connection::{ClientId, ServerId};
 use crate::markers::{Markers, markers};
 use crate::seam::{CancelQuery, Transport};
 use crate::server::{CleaningStep, ServerState};
+use crate::statements::ServerStatements;
 use crate::texts;
 use overload::Moment;
 use pgwire::message::{TransactionStatus, frontend};
@@ -241,7 +242,10 @@ impl Engine {
             _ if !cleaning.thorough => check_query,
             // The operator's choice; without one, a round trip is due all the same.
             PoolMode::Session => &self.config.general.server_reset_query,
-            PoolMode::Transaction | PoolMode::Statement => "DISCARD ALL",
+            PoolMode::Transaction | PoolMode::Statement => {
+                server.statements = ServerStatements::default();
+                "DISCARD ALL"
+            }
         };
         cleaning.resets_all = markers(reset.as_bytes()).has(Markers::RESET_ALL);
         frontend::query(&mut queries, reset);

@@ -1,15 +1,22 @@
 //! Requests on their way from a client to its server.
 
 mod scan;
+mod translate;
 
 use super::Engine;
 use crate::client::ClientState;
 use crate::connection::{ClientId, ServerId};
 use crate::held::join;
 use crate::seam::{Flow, Transport};
+use crate::statements;
+use crate::texts;
 use pgwire::message::TransactionStatus;
 use scan::{Limits, Scanned, Stop, scan};
 use settings::pooler::PoolMode;
+use translate::Translator;
+
+/// What is kept of the shared buffer for translated requests between two of them.
+const MAX_TRANSLATED_BYTES: usize = 64 * 1024;
 
 impl Engine {
     /// Sends what a client has sent on to its server: whole messages at once, long ones as they come. `prefix` is a
@@ -32,10 +39,34 @@ impl Engine {
         let was_at_rest = server.replies.is_empty();
         let mut held = std::mem::take(&mut client.held);
         let bytes = join(&mut held, chunk);
-        let limits =
-            Limits { message: self.config.general.max_packet_size, hold: self.config.general.waiter_buffer };
-        let Scanned { end, streaming, stop } =
-            scan(bytes, streaming, limits, &mut server.replies, &mut pool.counters);
+        let general = &self.config.general;
+        let limits = Limits { message: general.max_packet_size, hold: general.waiter_buffer };
+        let mut translated = std::mem::take(&mut self.translated);
+        let mut translator = pool.translates_statements(general).then(|| Translator {
+            input: bytes,
+            client_id: id,
+            client: &mut client.statements,
+            server: &mut server.statements,
+            statements: &mut self.statements,
+            limits: statements::Limits::of(general),
+            output: &mut translated,
+            copied: 0,
+            answers: Vec::new(),
+        });
+        let Scanned { end, streaming, flushes, stop } =
+            scan(bytes, streaming, limits, &mut server.replies, &mut pool.counters, translator.as_mut());
+        let mut answers = Vec::new();
+        let mut ready = &bytes[..end];
+        if let Some(translator) = translator {
+            let is_changed = translator.finish(end, &mut answers);
+            if is_changed {
+                ready = &translated;
+            }
+            // Answers of the pooler's own wait for those of the server, but a Flush asks for them now.
+            while flushes && let Some(answer) = server.take_simulated(Some((id, &mut client.statements))) {
+                answers.extend_from_slice(answer.message());
+            }
+        }
 
         client.request_at = self.now;
         if was_at_rest {
@@ -58,29 +89,28 @@ impl Engine {
             transport.set_reading(id.into(), false);
         }
 
-        let ready = &bytes[..end];
         let flow = match prefix {
             Some(prefix) => transport.send(server_id.into(), &[prefix, ready]),
             None if ready.is_empty() => Flow::Flushed,
             None => transport.send(server_id.into(), &[ready]),
         };
+        translated.clear();
+        translated.shrink_to(MAX_TRANSLATED_BYTES);
+        self.translated = translated;
         if flow == Flow::Blocked {
             client.server_full = true;
             transport.set_reading(id.into(), false);
+        }
+        if !answers.is_empty() {
+            self.send_to_client(transport, id, &answers, None);
         }
         match stop {
             Stop::Tail | Stop::Full => {
                 if partial {
                     self.arm_partial(id);
                 }
-                // A COPY that has failed is over before the client's last CopyData is.
-                if streaming == 0
-                    && mode != PoolMode::Session
-                    && self
-                        .servers
-                        .find(server_id)
-                        .is_some_and(|server| server.replies.is_settled() && server.rest == 0)
-                {
+                // What the pooler has answered itself, or a COPY that has failed, is over by now.
+                if streaming == 0 && mode != PoolMode::Session && self.is_at_rest(server_id) {
                     self.release_from_client(transport, server_id, id);
                 } else {
                     self.arm_active(id);
@@ -88,7 +118,15 @@ impl Engine {
             }
             Stop::Terminate => self.client_gone(transport, id, "client close request"),
             Stop::Broken(what) => self.break_protocol(transport, id, &what),
+            Stop::TooMuch(what) => {
+                let farewell = texts::fatal(texts::PROGRAM_LIMIT_EXCEEDED, &what);
+                self.dismiss_client(transport, id, &farewell, &what);
+            }
         }
+    }
+
+    fn is_at_rest(&self, id: ServerId) -> bool {
+        self.servers.find(id).is_some_and(|server| server.replies.is_settled() && server.rest == 0)
     }
 
     /// The server has answered some: a client that had too much in flight goes on.

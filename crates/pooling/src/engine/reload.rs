@@ -3,25 +3,33 @@
 use super::Engine;
 use crate::close_cause::CloseCause;
 use crate::connection::{ClientId, PoolId, ServerId};
-use crate::seam::Transport;
+use crate::seam::{Target, Transport};
 use crate::server::ServerState;
 use crate::texts;
-use settings::pooler::PoolerConfig;
+use settings::pooler::{PoolMode, PoolerConfig};
 use std::collections::HashMap;
 use std::sync::Arc;
+
+/// What a server's session was opened and used by: when it changes, what clients have left there means something else.
+#[derive(PartialEq)]
+struct SessionRules {
+    target: Arc<Target>,
+    pool_mode: PoolMode,
+    translates_statements: bool,
+}
 
 impl Engine {
     /// Runs with another configuration from now on. Limits act at once: on who waits already, on servers in use as
     /// soon as they are free, on a pool that has stalled.
     pub fn reload(&mut self, transport: &mut impl Transport, config: Arc<PoolerConfig>) {
         let secrets_changed = self.config.secrets != config.secrets;
-        self.config = config;
         if secrets_changed {
             self.verifiers.clear();
             self.deriving.clear();
         }
-        let before: Vec<(PoolId, Arc<crate::seam::Target>)> =
-            self.pool_index.values().map(|&id| (id, self.pool(id).target.clone())).collect();
+        let before: Vec<(PoolId, SessionRules)> =
+            self.pool_index.values().map(|&id| (id, self.session_rules(id))).collect();
+        self.config = config;
         self.redefine_pools();
         // Once for all pools, of which there may be thousands.
         let mut members = self.members();
@@ -31,7 +39,7 @@ impl Engine {
                 self.remove_pool(transport, id, clients, servers);
                 continue;
             }
-            if !Arc::ptr_eq(&old, &self.pool(id).target) {
+            if old != self.session_rules(id) {
                 self.retire_servers(transport, servers, CloseCause::ConfigurationChanged);
             }
             self.shrink_pool(transport, id);
@@ -46,6 +54,15 @@ impl Engine {
             self.rearm_server_idle(id);
         }
         self.open_minimum_pools(transport);
+    }
+
+    fn session_rules(&self, id: PoolId) -> SessionRules {
+        let pool = self.pool(id);
+        SessionRules {
+            target: pool.target.clone(),
+            pool_mode: pool.settings.pool_mode,
+            translates_statements: pool.translates_statements(&self.config.general),
+        }
     }
 
     /// The database is no longer in the configuration.

@@ -109,6 +109,7 @@ impl Engine {
                     wait: wait.unwrap_or(Duration::ZERO),
                     link,
                     application_name: application_name(&client.parameters),
+                    prepared_statements: client.statements.as_ref().map_or(0, |statements| statements.len()),
                     id: ConnectionId::from(id).to_token(),
                 }
             })
@@ -142,6 +143,7 @@ impl Engine {
                     link,
                     remote_pid: server.process_id,
                     application_name: application_name(&server.parameters),
+                    prepared_statements: server.statements.len(),
                     id: ConnectionId::from(id).to_token(),
                 }
             })

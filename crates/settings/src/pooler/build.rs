@@ -173,6 +173,8 @@ fn blank() -> General {
         server_round_robin: false,
         cancel_wait_timeout: Duration::ZERO,
         max_packet_size: 0,
+        max_prepared_statements: 0,
+        max_prepared_statement_bytes: 0,
         tcp_keepalive: Keepalive { enabled: false, count: 0, idle_s: 0, interval_s: 0, user_timeout_ms: 0 },
         client_patience: None,
         pool_mode: PoolMode::Session,

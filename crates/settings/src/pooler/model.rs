@@ -211,6 +211,10 @@ pub struct General {
     pub cancel_wait_timeout: Duration,
     /// Largest message from a client, in bytes.
     pub max_packet_size: u32,
+    /// Named prepared statements that a server holds for its clients; 0 = they are passed on as they are.
+    pub max_prepared_statements: usize,
+    /// Bytes of their texts.
+    pub max_prepared_statement_bytes: usize,
     /// TCP keepalive on every socket: on, count, idle, interval (0 = the system's).
     pub tcp_keepalive: Keepalive,
     /// The callers' declared patience (`client_patience`): `query_wait_timeout` must stay below it.

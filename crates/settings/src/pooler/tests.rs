@@ -178,11 +178,10 @@ fn what_has_no_effect_is_accepted_with_its_reason() {
 fn values_that_ask_for_nothing_are_accepted_where_nothing_is_built() {
     let text = general(
         "reserve_pool_size = 0\nclient_tls_sslmode = DISABLE\nserver_tls_sslmode = disable\nso_reuseport = off\n\
-         peer_id = 0\nmax_prepared_statements = 0\nauth_hba_file =\npool_idle_timeout = 0s\nautodb_idle_timeout = 0",
+         peer_id = 0\nauth_hba_file =\npool_idle_timeout = 0s\nautodb_idle_timeout = 0",
     );
     let loaded = parse_ini(&text).unwrap();
     assert!(note(&loaded, "no-effect").is_none());
-    assert!(note(&loaded, "no-prepared-statements").is_none());
 }
 
 #[test]

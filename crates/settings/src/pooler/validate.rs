@@ -36,7 +36,7 @@ pub(super) fn validate(
         report.add(diagnostic.at(&written.general_place).help("write a line such as `* = host=127.0.0.1`"));
     }
     if written.dialect == Dialect::Ini {
-        unbuilt_defaults(places, databases, written, report);
+        unbuilt_defaults(places, databases, report);
     }
 }
 
@@ -173,17 +173,13 @@ fn logins(
 }
 
 /// Where PgBouncer's default asks for what is not built, and it matters.
-fn unbuilt_defaults(places: &Places<'_>, databases: &Databases<'_>, written: &Written, report: &mut Report) {
+fn unbuilt_defaults(places: &Places<'_>, databases: &Databases<'_>, report: &mut Report) {
     let by_network = |written: &WrittenDatabase<'_>| matches!(&written.database.address, ServerAddress::Tcp { host, .. } if !is_local(host));
     if !places.contains_key("server_tls_sslmode")
         && let Some(database) = databases.values().find(|written| by_network(written))
     {
         let message = "connections to servers are not encrypted; PgBouncer would use TLS where the server offers it (`server_tls_sslmode`), which is not built yet";
         report.add(Diagnostic::note("no-server-tls", message).at(&database.group.place));
-    }
-    if !places.contains_key("max_prepared_statements") {
-        let message = "named prepared statements are passed on as they are; PgBouncer would keep track of them (`max_prepared_statements`), which is not built yet";
-        report.add(Diagnostic::note("no-prepared-statements", message).at(&written.general_place));
     }
 }
 

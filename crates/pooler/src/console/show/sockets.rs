@@ -74,7 +74,7 @@ fn client_row(client: &ClientRow, now: SystemTime) -> [Cell<'_>; COLUMNS.len()] 
         remote_pid,
         plain(""),
         plain(&client.application_name),
-        zero(),
+        shown(client.prepared_statements),
         shown(client.id),
     ]
 }
@@ -105,7 +105,7 @@ fn server_row(server: &ServerRow, now: SystemTime) -> [Cell<'_>; COLUMNS.len()] 
         shown(server.remote_pid),
         plain(""),
         plain(&server.application_name),
-        zero(),
+        shown(server.prepared_statements),
         shown(server.id),
     ]
 }

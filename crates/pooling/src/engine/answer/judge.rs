@@ -5,6 +5,7 @@ use crate::connection::{ClientId, Slab};
 use crate::parameters::Parameters;
 use crate::pool::Pool;
 use crate::server::{Server, ServerState};
+use crate::statements::Statements;
 use overload::Moment;
 use pgwire::message::{ErrorFields, TransactionStatus, backend, parse};
 use pgwire::replies::{Desync, Origin, Received};
@@ -31,7 +32,11 @@ pub(super) struct Judge<'a> {
     pub(super) server: &'a mut Server,
     pub(super) clients: &'a mut Slab<ClientId, Client>,
     pub(super) parameters: &'a mut Parameters,
+    /// Where clients' statements are kept track of.
+    pub(super) statements: Option<&'a mut Statements>,
     pub(super) pool: &'a mut Pool,
+    /// What the client gets in place of the message just taken.
+    pub(super) replaced: Option<Vec<u8>>,
     /// Who has the server.
     pub(super) client: Option<ClientId>,
     pub(super) now: Moment,
@@ -40,7 +45,7 @@ pub(super) struct Judge<'a> {
 
 /// Messages whose body is looked at.
 pub(super) const fn is_inspected(tag: u8) -> bool {
-    matches!(tag, b'Z' | b'S' | b'E')
+    matches!(tag, b'Z' | b'S' | b'E' | b'C')
 }
 
 impl Judge<'_> {
@@ -48,12 +53,18 @@ impl Judge<'_> {
     #[inline]
     pub(super) fn take(&mut self, tag: u8, body: &[u8]) -> Result<bool, Desync> {
         let received = self.server.replies.received(tag, body.first().copied())?;
+        if self.server.statements.has_pending() {
+            self.settle_statements(tag, body);
+        }
+        if tag == b'C' && self.statements.is_some() {
+            self.take_command_tag(body);
+        }
         if tag == b'E' && says_fatal(body) {
             self.server.said_fatal = true;
         }
         Ok(match received {
-            Received::Answer(Origin::Client) => self.hears_answers(),
-            Received::Answer(Origin::Pooler) => {
+            Received::Answer(Origin::Client) => self.hears_answers() && self.replaced.is_none(),
+            Received::Answer(Origin::Pooler | Origin::Injected) => {
                 if tag == b'E' {
                     // The first one says why; those that follow from it do not.
                     self.server.own_error.get_or_insert_with(|| ErrorFields::parse(body));
@@ -67,7 +78,7 @@ impl Judge<'_> {
                 }
                 !own && self.hears_answers()
             }
-            Received::Ready(Origin::Client, status) => {
+            Received::Ready(Origin::Client | Origin::Injected, status) => {
                 let forwarded = self.hears_answers();
                 self.take_ready(status);
                 forwarded && !self.outcome.transaction_refused
@@ -89,7 +100,7 @@ impl Judge<'_> {
 
     /// An answer that was made with another client's parameters is not this one's.
     #[inline]
-    fn hears_answers(&self) -> bool {
+    pub(super) fn hears_answers(&self) -> bool {
         self.client.is_some() && !self.outcome.released && self.outcome.set_failed.is_none()
     }
 

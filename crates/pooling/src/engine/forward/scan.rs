@@ -1,5 +1,6 @@
 //! How far the bytes of a client may go on to its server.
 
+use super::translate::{Taken, Translator};
 use crate::snapshot::PoolCounters;
 use pgwire::frame;
 use pgwire::replies::{Origin, ReplyQueue, SendError};
@@ -19,6 +20,8 @@ pub(super) struct Scanned {
     pub(super) end: usize,
     /// Bytes of a long message that are still to come.
     pub(super) streaming: u32,
+    /// A Flush is among them.
+    pub(super) flushes: bool,
     pub(super) stop: Stop,
 }
 
@@ -30,7 +33,9 @@ pub(super) enum Stop {
     Terminate,
     /// Not the protocol.
     Broken(String),
-    /// Too much in flight.
+    /// It asks for more than the pooler keeps for a client.
+    TooMuch(String),
+    /// Too much in flight, or the next message depends on what that comes to.
     Full,
 }
 
@@ -42,9 +47,11 @@ pub(super) fn scan(
     limits: Limits,
     replies: &mut ReplyQueue,
     counters: &mut PoolCounters,
+    mut translator: Option<&mut Translator<'_>>,
 ) -> Scanned {
     let mut end = bytes.len().min(streaming as usize);
     let mut streaming = streaming - u32::try_from(end).unwrap_or(streaming);
+    let mut flushes = false;
     let stop = loop {
         let rest = &bytes[end..];
         if rest.is_empty() {
@@ -62,19 +69,18 @@ pub(super) fn scan(
         if !whole && head.total <= limits.hold {
             break Stop::Tail;
         }
-        match replies.sent(head.tag, Origin::Client) {
-            Ok(()) => {}
-            Err(SendError::Full) => break Stop::Full,
-            Err(unknown @ SendError::Unknown { .. }) => break Stop::Broken(unknown.to_string()),
+        let taken = match &mut translator {
+            Some(translator) => translator.take(head, end, replies, counters),
+            None => pass(head.tag, replies, counters),
+        };
+        match taken {
+            Taken::Noted => {}
+            Taken::Incomplete => break Stop::Tail,
+            Taken::Later => break Stop::Full,
+            Taken::Broken(text) => break Stop::Broken(text),
+            Taken::TooMuch(text) => break Stop::TooMuch(text),
         }
-        match head.tag {
-            b'P' => {
-                counters.client_parse_count += 1;
-                counters.server_parse_count += 1;
-            }
-            b'B' => counters.bind_count += 1,
-            _ => {}
-        }
+        flushes |= head.tag == b'H';
         if whole {
             end += head.total;
         } else {
@@ -82,5 +88,29 @@ pub(super) fn scan(
             end = bytes.len();
         }
     };
-    Scanned { end, streaming, stop }
+    Scanned { end, streaming, flushes, stop }
+}
+
+/// A message that goes on as it is.
+#[inline]
+fn pass(tag: u8, replies: &mut ReplyQueue, counters: &mut PoolCounters) -> Taken {
+    match tag {
+        b'P' => {
+            counters.client_parse_count += 1;
+            counters.server_parse_count += 1;
+        }
+        b'B' => counters.bind_count += 1,
+        _ => {}
+    }
+    noted(replies.sent(tag, Origin::Client))
+}
+
+/// What a message that has been noted means for the scan.
+#[inline]
+pub(super) fn noted<T>(result: Result<T, SendError>) -> Taken {
+    match result {
+        Ok(_) => Taken::Noted,
+        Err(SendError::Full) => Taken::Later,
+        Err(unknown @ SendError::Unknown { .. }) => Taken::Broken(unknown.to_string()),
+    }
 }

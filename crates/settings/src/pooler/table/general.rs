@@ -71,7 +71,8 @@ pub(super) const SETTINGS: &[Setting<General>] = &[
     Setting::new("ignore_startup_parameters", Kind::List, "", field!(General, ignore_startup_parameters), "Startup parameters that are accepted and dropped."),
     Setting::new("disable_pqexec", Kind::Boolean, "0", NotBuilt(&["0"]), "Refuse the simple query protocol.").restart(),
     Setting::new("application_name_add_host", Kind::Boolean, "0", field!(General, application_name_add_host), "Append the client's address to application_name."),
-    Setting::new("max_prepared_statements", COUNT, "200", NotBuilt(&["0"]), "Named prepared statements that are kept track of; here they are passed on as they are.").toml("0"),
+    Setting::new("max_prepared_statements", COUNT, "200", field!(General, max_prepared_statements), "Named prepared statements that a server connection holds for its clients, outside session mode; 0 = they are passed on as they are."),
+    Setting::new("max_prepared_statement_bytes", Kind::Bytes { minimum: 4 << 10, maximum: 1 << 40 }, "8388608", field!(General, max_prepared_statement_bytes), "Bytes of their texts.").own(),
     // Who may log in.
     Setting::new("auth_type", AUTH_TYPE, "md5", field!(General, auth_type), "How clients prove who they are."),
     Setting::new("auth_file", Kind::Path, "", field!(General, auth_file), "File of users and secrets (`userlist.txt`)."),

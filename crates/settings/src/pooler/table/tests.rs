@@ -23,7 +23,7 @@ so_reuseport tcp_defer_accept tcp_socket_buffer tcp_keepalive tcp_keepcnt tcp_ke
 tcp_user_timeout";
 
 const OWN: &str = "
-client_patience client_disconnect client_write_timeout client_message_timeout waiter_buffer drain_limit
+max_prepared_statement_bytes client_patience client_disconnect client_write_timeout client_message_timeout waiter_buffer drain_limit
 server_login_concurrency server_login_rate drain_timeout metrics_listen log_format";
 
 #[test]

@@ -57,7 +57,6 @@ fn bad_settings_are_refused_with_place_reason_and_help() {
         ),
         ("server_tls_sslmode = prefer", 1, "not-built", "`server_tls_sslmode`", ""),
         ("client_tls_sslmode = require", 1, "not-built", "`client_tls_sslmode`", ""),
-        ("max_prepared_statements = 200", 1, "not-built", "`max_prepared_statements`", ""),
         ("auth_query = select 1", 1, "not-built", "`auth_query`", "leave it out"),
         ("conffile = x.ini", 1, "not-built", "`conffile`", "leave it out"),
         ("server_check_query =", 21, "not-built", "`server_check_query`", "`<empty>`"),

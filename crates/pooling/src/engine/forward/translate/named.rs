@@ -1,0 +1,217 @@
+//! Statements with a name.
+
+use super::{MAX_EVICTIONS, Message, Taken, Translator};
+use crate::engine::forward::scan::noted;
+use crate::snapshot::PoolCounters;
+use crate::statements::{
+    Effect, MAX_STATEMENT_BYTES, MAX_STATEMENTS_OF_A_CLIENT, PREFIX, Statement, current,
+};
+use pgwire::message::{TransactionStatus, frontend, parse, tag};
+use pgwire::replies::{Origin, ReplyQueue, Simulated};
+use std::sync::Arc;
+
+/// Stands for a name of a client's that looks like one of the pooler's. No statement is ever called so.
+const NOBODY: &[u8] = b"holdfast_?";
+
+impl Translator<'_> {
+    pub(super) fn parse(
+        &mut self,
+        message: &Message<'_>,
+        replies: &mut ReplyQueue,
+        counters: &mut PoolCounters,
+    ) -> Taken {
+        let (name, rest) = match parse::prepare(message.body) {
+            Ok(parts) => parts,
+            Err(_) if message.is_whole() => return noted(replies.sent(tag::PARSE, Origin::Client)),
+            Err(error) => return Taken::Broken(error.to_string()),
+        };
+        if name.is_empty() {
+            return self.parse_unnamed(message, rest, replies, counters);
+        }
+        if message.head.total > MAX_STATEMENT_BYTES {
+            return Taken::TooMuch(format!(
+                "a named prepared statement is longer than {MAX_STATEMENT_BYTES} bytes"
+            ));
+        }
+        if !message.is_whole() {
+            return Taken::Incomplete;
+        }
+        // Whether it succeeds depends on the transaction, and whether its name is free on the batches before.
+        if replies.readies() > 0 {
+            return Taken::Later;
+        }
+        let client = self.client.get_or_insert_default();
+        if let Some((name, statement)) = client.find(name) {
+            let (name, statement) = (name.clone(), statement.clone());
+            self.provide(message, &statement, replies, counters);
+            self.replace(message, |output| frontend::parse(output, statement.name(), rest));
+            counters.server_parse_count += 1;
+            return self.noted(tag::PARSE, Effect::Duplicate { name }, replies);
+        }
+        if client.len() >= MAX_STATEMENTS_OF_A_CLIENT {
+            return Taken::TooMuch(format!(
+                "more than {MAX_STATEMENTS_OF_A_CLIENT} prepared statements in one session"
+            ));
+        }
+        let name: Arc<[u8]> = name.into();
+        let statement = self.statements.intern(rest);
+        client.insert(name.clone(), statement.clone());
+        let has_failed = replies.status() == TransactionStatus::Failed;
+        let held = self.server.holds(&statement);
+        if held && !has_failed {
+            self.replace(message, |_| ());
+            // There is room for it.
+            let _ = replies.simulate(Simulated::ParseComplete);
+            self.server.note(Effect::Prepare { name, statement, sent: false });
+            return Taken::Noted;
+        }
+        if held {
+            // In a failed transaction only the server can tell whether this text is allowed.
+            self.evict(message, &statement, replies);
+        } else {
+            self.make_room(message, &statement, replies);
+        }
+        self.replace(message, |output| frontend::parse(output, statement.name(), rest));
+        counters.server_parse_count += 1;
+        self.noted(tag::PARSE, Effect::Prepare { name, statement, sent: true }, replies)
+    }
+
+    pub(super) fn bind(
+        &mut self,
+        message: &Message<'_>,
+        replies: &mut ReplyQueue,
+        counters: &mut PoolCounters,
+    ) -> Taken {
+        let parse::Bind { portal, statement: name, rest } = match parse::bind(message.body) {
+            Ok(parts) => parts,
+            Err(_) if message.is_whole() => return noted(replies.sent(tag::BIND, Origin::Client)),
+            Err(error) => return Taken::Broken(error.to_string()),
+        };
+        if name.is_empty() {
+            return self.use_unnamed(message, replies, counters);
+        }
+        self.use_named(message, name, replies, counters, |output, server_name, length| {
+            output.push(tag::BIND);
+            output.extend_from_slice(&length.to_be_bytes());
+            output.extend_from_slice(portal);
+            output.push(0);
+            output.extend_from_slice(server_name);
+            output.push(0);
+            output.extend_from_slice(rest);
+        })
+    }
+
+    pub(super) fn describe(
+        &mut self,
+        message: &Message<'_>,
+        name: &[u8],
+        replies: &mut ReplyQueue,
+        counters: &mut PoolCounters,
+    ) -> Taken {
+        self.use_named(message, name, replies, counters, |output, server_name, length| {
+            output.push(tag::DESCRIBE);
+            output.extend_from_slice(&length.to_be_bytes());
+            output.push(b'S');
+            output.extend_from_slice(server_name);
+            output.push(0);
+        })
+    }
+
+    /// A message that names a statement. `write` appends it with the server's name and the length that comes of that.
+    fn use_named(
+        &mut self,
+        message: &Message<'_>,
+        name: &[u8],
+        replies: &mut ReplyQueue,
+        counters: &mut PoolCounters,
+        write: impl FnOnce(&mut Vec<u8>, &[u8], u32),
+    ) -> Taken {
+        if self.must_wait(replies) {
+            return Taken::Later;
+        }
+        let length = |server_name: &[u8]| {
+            let total = message.head.total - 1 - name.len() + server_name.len();
+            u32::try_from(total).unwrap_or(u32::MAX)
+        };
+        let found = self.client.as_ref().and_then(|client| client.find(name));
+        let Some((key, known)) = found else {
+            if !name.starts_with(PREFIX) {
+                // Nobody has it, which the server will say.
+                return noted(replies.sent(message.head.tag, Origin::Client));
+            }
+            self.replace(message, |output| write(output, NOBODY, length(NOBODY)));
+            return self.noted(message.head.tag, Effect::Unknown { name: name.into() }, replies);
+        };
+        let key = key.clone();
+        let statement = current(self.statements, known);
+        if !Arc::ptr_eq(&statement, known)
+            && let Some(client) = self.client.as_mut()
+        {
+            client.insert(key.clone(), statement.clone());
+        }
+        self.provide(message, &statement, replies, counters);
+        self.replace(message, |output| write(output, statement.name(), length(statement.name())));
+        self.noted(message.head.tag, Effect::Use { name: key, statement }, replies)
+    }
+
+    pub(super) fn close(&mut self, message: &Message<'_>, name: &[u8], replies: &mut ReplyQueue) -> Taken {
+        if self.must_wait(replies) {
+            return Taken::Later;
+        }
+        let removed = self.client.as_mut().and_then(|client| client.remove(name));
+        let Some((name, statement)) = removed else {
+            if name.starts_with(PREFIX) {
+                self.replace(message, |output| frontend::close_statement(output, NOBODY));
+            }
+            // No error in PostgreSQL.
+            return noted(replies.sent(tag::CLOSE, Origin::Client));
+        };
+        self.replace(message, |_| ());
+        // There is room for it.
+        let _ = replies.simulate(Simulated::CloseComplete);
+        self.server.note(Effect::Close { name, statement });
+        Taken::Noted
+    }
+
+    /// Has the server prepare a statement that it lacks.
+    pub(super) fn provide(
+        &mut self,
+        message: &Message<'_>,
+        statement: &Arc<Statement>,
+        replies: &mut ReplyQueue,
+        counters: &mut PoolCounters,
+    ) {
+        if self.server.holds(statement) {
+            return;
+        }
+        self.make_room(message, statement, replies);
+        self.insert(message, |output| frontend::parse(output, statement.name(), statement.body()));
+        counters.server_parse_count += 1;
+        // There is room for it.
+        let _ = replies.sent_with_effect(tag::PARSE, Origin::Injected);
+        self.server.note(Effect::Inject(statement.clone()));
+    }
+
+    fn make_room(&mut self, message: &Message<'_>, statement: &Statement, replies: &mut ReplyQueue) {
+        for _ in 0..MAX_EVICTIONS {
+            let Some(victim) = self.server.room_for(statement.body().len(), self.limits) else { return };
+            self.evict(message, &victim, replies);
+        }
+    }
+
+    fn evict(&mut self, message: &Message<'_>, victim: &Arc<Statement>, replies: &mut ReplyQueue) {
+        self.insert(message, |output| frontend::close_statement(output, victim.name()));
+        // There is room for it.
+        let _ = replies.sent_with_effect(tag::CLOSE, Origin::Injected);
+        self.server.note(Effect::Evict(victim.clone()));
+    }
+
+    /// Notes a message that goes to the server, with what it changes.
+    pub(super) fn noted(&mut self, tag: u8, effect: Effect, replies: &mut ReplyQueue) -> Taken {
+        let taken = noted(replies.sent_with_effect(tag, Origin::Client));
+        if matches!(taken, Taken::Noted) {
+            self.server.note(effect);
+        }
+        taken
+    }
+}

@@ -1,0 +1,104 @@
+//! The unnamed statement: it lives until the next one, across Sync, and so across servers.
+
+use super::{Message, Taken, Translator};
+use crate::engine::forward::scan::noted;
+use crate::snapshot::PoolCounters;
+use crate::statements::Effect;
+use crate::statements::sql::{self, Drops};
+use pgwire::message::{frontend, tag};
+use pgwire::replies::{Origin, ReplyQueue};
+
+/// Made and dropped in place of a statement that the client deallocates and the server may not have.
+const GONE: &[u8] = b"holdfast_gone";
+const DEALLOCATE_GONE: &[u8] = b"DEALLOCATE holdfast_gone\0\0\0";
+/// An empty text without parameters.
+const NO_TEXT: &[u8] = b"\0\0\0";
+
+impl Translator<'_> {
+    pub(super) fn parse_unnamed(
+        &mut self,
+        message: &Message<'_>,
+        rest: &[u8],
+        replies: &mut ReplyQueue,
+        counters: &mut PoolCounters,
+    ) -> Taken {
+        match sql::drops(rest.split(|&byte| byte == 0).next().unwrap_or_default()) {
+            Some(Drops::All) => self.server.set_reset_sent(true),
+            Some(Drops::One(name)) if message.is_whole() => {
+                if self.must_wait(replies) {
+                    return Taken::Later;
+                }
+                self.deallocate_extended(message, &name, replies);
+            }
+            Some(Drops::One(_)) | None => {}
+        }
+        counters.server_parse_count += 1;
+        let is_kept = message.is_whole() && rest.len() <= self.limits.unnamed_bytes;
+        let client = self.client.get_or_insert_default();
+        // Whoever runs one text again and again need not have it copied each time.
+        let is_current = client.unnamed() == Some(rest) && !self.server.has_pending();
+        let text = match is_current {
+            true => client.take_unnamed(),
+            false => is_kept.then(|| rest.into()),
+        };
+        self.noted(tag::PARSE, Effect::Unnamed { text, is_current }, replies)
+    }
+
+    /// Bind or Describe of the unnamed statement: the server may have another client's, or none.
+    pub(super) fn use_unnamed(
+        &mut self,
+        message: &Message<'_>,
+        replies: &mut ReplyQueue,
+        counters: &mut PoolCounters,
+    ) -> Taken {
+        if !self.server.unnamed_was_sent() {
+            if self.server.unnamed_is_uncertain() {
+                return Taken::Later;
+            }
+            if self.server.unnamed_of() != Some(self.client_id) {
+                self.bring_unnamed(message, replies, counters);
+            }
+        }
+        noted(replies.sent(message.head.tag, Origin::Client))
+    }
+
+    fn bring_unnamed(
+        &mut self,
+        message: &Message<'_>,
+        replies: &mut ReplyQueue,
+        counters: &mut PoolCounters,
+    ) {
+        let text: Option<Box<[u8]>> = self.client.as_ref().and_then(|client| client.unnamed()).map(Box::from);
+        // There is room for it.
+        if let Some(text) = text {
+            self.insert(message, |output| frontend::parse(output, b"", &text));
+            counters.server_parse_count += 1;
+            let _ = replies.sent_with_effect(tag::PARSE, Origin::Injected);
+            self.server.note(Effect::UnnamedInjected);
+        } else {
+            self.insert(message, |output| frontend::close_statement(output, b""));
+            let _ = replies.sent_with_effect(tag::CLOSE, Origin::Injected);
+            self.server.note(Effect::UnnamedClosed { of_client: false });
+        }
+    }
+
+    pub(super) fn close_unnamed(&mut self, replies: &mut ReplyQueue) -> Taken {
+        self.noted(tag::CLOSE, Effect::UnnamedClosed { of_client: true }, replies)
+    }
+
+    /// `DEALLOCATE name` by the extended protocol: the client's name goes, and the server gets something to drop.
+    fn deallocate_extended(&mut self, message: &Message<'_>, name: &[u8], replies: &mut ReplyQueue) {
+        let Some((name, statement)) = self.client.as_mut().and_then(|client| client.remove(name)) else {
+            return;
+        };
+        self.insert(message, |output| {
+            frontend::close_statement(output, GONE);
+            frontend::parse(output, GONE, NO_TEXT);
+        });
+        // There is room for it.
+        let _ = replies.sent(tag::CLOSE, Origin::Injected);
+        let _ = replies.sent_with_effect(tag::PARSE, Origin::Injected);
+        self.server.note(Effect::Close { name, statement });
+        self.replace(message, |output| frontend::parse(output, b"", DEALLOCATE_GONE));
+    }
+}

@@ -1,0 +1,311 @@
+//! Prepared statements outside session mode: to a client it is as if the server were its own.
+
+use super::bench::{Bench, IN_TRANSACTION, READY, config, done, message, query};
+use pooling::connection::{ClientId, ServerId};
+
+const SYNC: &[u8] = b"S\0\0\0\x04";
+const PARSED: &[u8] = b"1\0\0\0\x04";
+const BOUND: &[u8] = b"2\0\0\0\x04";
+const CLOSED: &[u8] = b"3\0\0\0\x04";
+const FAILED: &[u8] = b"Z\0\0\0\x05E";
+
+fn parse(name: &str, sql: &str) -> Vec<u8> {
+    message(b'P', format!("{name}\0{sql}\0\0\0").as_bytes())
+}
+
+fn bind(name: &str) -> Vec<u8> {
+    message(b'B', format!("\0{name}\0\0\0\0\0\0\0").as_bytes())
+}
+
+fn execute() -> Vec<u8> {
+    message(b'E', &[0; 5])
+}
+
+fn close(name: &str) -> Vec<u8> {
+    message(b'C', format!("S{name}\0").as_bytes())
+}
+
+fn describe(name: &str) -> Vec<u8> {
+    message(b'D', format!("S{name}\0").as_bytes())
+}
+
+fn error(code: &str, text: &str) -> Vec<u8> {
+    message(b'E', format!("SERROR\0C{code}\0M{text}\0\0").as_bytes())
+}
+
+fn selected() -> Vec<u8> {
+    message(b'C', b"SELECT 1\0")
+}
+
+fn bench(extra: &str) -> (Bench, ClientId, ClientId) {
+    let mut bench = Bench::new(config(&format!("default_pool_size = 1\n{extra}")));
+    let first = bench.login();
+    let second = bench.login();
+    (bench, first, second)
+}
+
+/// Says all, and gives what the server heard of it.
+fn ask(bench: &mut Bench, client: ClientId, messages: &[&[u8]]) -> (ServerId, Vec<u8>) {
+    bench.say(client, &messages.concat());
+    let server = bench.only_server();
+    let heard = bench.heard(server);
+    (server, heard)
+}
+
+#[test]
+fn two_clients_with_one_text_share_it_under_the_poolers_name() {
+    let (mut bench, first, second) = bench("");
+    let (server, heard) = ask(&mut bench, first, &[&parse("mine", "SELECT 1"), SYNC]);
+    assert_eq!(heard, [&parse("holdfast_1", "SELECT 1")[..], SYNC].concat());
+    bench.answer(server, &[PARSED, READY].concat());
+    assert_eq!(bench.heard(first), [PARSED, READY].concat());
+    let (_, heard) =
+        ask(&mut bench, second, &[&parse("yours", "SELECT 1"), &bind("yours"), &execute(), SYNC]);
+    assert_eq!(heard, [&bind("holdfast_1")[..], &execute(), SYNC].concat(), "it is prepared already");
+    bench.answer(server, &[BOUND, &selected(), READY].concat());
+    assert_eq!(bench.heard(second), [PARSED, BOUND, &selected(), READY].concat());
+    let rows = bench.engine.client_rows();
+    assert!(rows.iter().all(|row| row.prepared_statements == 1));
+    assert_eq!(bench.engine.server_rows()[0].prepared_statements, 1);
+    let counters = &bench.engine.pool_rows()[0].counters;
+    assert_eq!((counters.client_parse_count, counters.server_parse_count, counters.bind_count), (2, 1, 1));
+}
+
+#[test]
+fn a_server_that_lacks_a_statement_gets_it_ahead_of_the_bind() {
+    let (mut bench, first, _) = bench("max_prepared_statements = 1\n");
+    let (server, _) = ask(&mut bench, first, &[&parse("a", "SELECT 1"), SYNC]);
+    bench.answer(server, &[PARSED, READY].concat());
+    let (_, heard) = ask(&mut bench, first, &[&parse("b", "SELECT 2"), SYNC]);
+    assert_eq!(heard, [&close("holdfast_1")[..], &parse("holdfast_2", "SELECT 2"), SYNC].concat());
+    bench.answer(server, &[CLOSED, PARSED, READY].concat());
+    bench.heard(first);
+    let (_, heard) = ask(&mut bench, first, &[&bind("a"), &execute(), SYNC]);
+    let brought = [close("holdfast_2"), parse("holdfast_1", "SELECT 1"), bind("holdfast_1"), execute()];
+    assert_eq!(heard, [&brought.concat()[..], SYNC].concat());
+    bench.answer(server, &[CLOSED, PARSED, BOUND, &selected(), READY].concat());
+    assert_eq!(bench.heard(first), [BOUND, &selected(), READY].concat());
+    assert_eq!(bench.engine.server_rows()[0].prepared_statements, 1);
+}
+
+#[test]
+fn the_bytes_of_a_servers_statements_are_bounded() {
+    let (mut bench, first, _) = bench("max_prepared_statement_bytes = 4096\n");
+    let texts: Vec<String> =
+        (0..3).map(|number| format!("SELECT {number} -- {}", "x".repeat(1_500))).collect();
+    for (number, text) in texts.iter().enumerate() {
+        let (server, heard) = ask(&mut bench, first, &[&parse(&format!("s{number}"), text), SYNC]);
+        let closed = number == 2;
+        assert_eq!(heard.starts_with(&close("holdfast_1")), closed, "statement {number}");
+        let answer = if closed { [CLOSED, PARSED, READY].concat() } else { [PARSED, READY].concat() };
+        bench.answer(server, &answer);
+    }
+    assert_eq!(bench.engine.server_rows()[0].prepared_statements, 2);
+}
+
+#[test]
+fn what_the_server_never_got_to_is_undone() {
+    let (mut bench, first, _) = bench("");
+    let messages = [&parse("bad", "SELEC"), &parse("good", "SELECT 1")[..], SYNC];
+    let (server, _) = ask(&mut bench, first, &messages);
+    let failure = error("42601", "syntax error");
+    bench.answer(server, &[&failure[..], READY].concat());
+    assert_eq!(bench.heard(first), [&failure[..], READY].concat());
+    assert_eq!(bench.engine.server_rows()[0].prepared_statements, 0);
+    assert!(bench.engine.client_rows().iter().all(|row| row.prepared_statements == 0));
+    // Both names are free again; the text is sent, since no server has it.
+    let (_, heard) = ask(&mut bench, first, &[&parse("bad", "SELECT 1"), SYNC]);
+    assert_eq!(heard, [&parse("holdfast_2", "SELECT 1")[..], SYNC].concat());
+}
+
+#[test]
+fn a_name_in_use_is_refused_by_the_server_and_named_as_the_client_knows_it() {
+    let (mut bench, first, _) = bench("");
+    let (server, _) = ask(&mut bench, first, &[&parse("s", "SELECT 1"), SYNC]);
+    bench.answer(server, &[PARSED, READY].concat());
+    bench.heard(first);
+    let (_, heard) = ask(&mut bench, first, &[&parse("s", "SELECT 2"), SYNC]);
+    assert_eq!(heard, [&parse("holdfast_1", "SELECT 2")[..], SYNC].concat());
+    let text = |name: &str| error("42P05", &format!("prepared statement \"{name}\" already exists"));
+    bench.answer(server, &[&text("holdfast_1")[..], READY].concat());
+    assert_eq!(bench.heard(first), [&text("s")[..], READY].concat());
+}
+
+#[test]
+fn a_closed_name_is_free_and_the_server_keeps_the_statement_for_others() {
+    let (mut bench, first, _) = bench("");
+    let (server, _) = ask(&mut bench, first, &[&parse("s", "SELECT 1"), SYNC]);
+    bench.answer(server, &[PARSED, READY].concat());
+    bench.heard(first);
+    let (_, heard) = ask(&mut bench, first, &[&close("s"), &parse("s", "SELECT 1"), SYNC]);
+    assert_eq!(heard, SYNC, "nothing is left for the server to do");
+    bench.answer(server, READY);
+    assert_eq!(bench.heard(first), [CLOSED, PARSED, READY].concat());
+}
+
+#[test]
+fn a_flush_brings_the_answers_that_the_server_knows_nothing_of() {
+    let (mut bench, first, _) = bench("");
+    let (server, _) = ask(&mut bench, first, &[&parse("s", "SELECT 1"), SYNC]);
+    bench.answer(server, &[PARSED, READY].concat());
+    bench.heard(first);
+    ask(&mut bench, first, &[&close("s"), &message(b'H', b"")]);
+    assert_eq!(bench.heard(first), CLOSED);
+    ask(&mut bench, first, &[SYNC]);
+    bench.answer(server, READY);
+    assert_eq!(bench.heard(first), READY);
+}
+
+#[test]
+fn in_a_failed_transaction_the_server_itself_is_asked() {
+    let (mut bench, first, second) = bench("");
+    let (server, _) = ask(&mut bench, second, &[&parse("s", "SELECT 1"), SYNC]);
+    bench.answer(server, &[PARSED, READY].concat());
+    bench.heard(second);
+    ask(&mut bench, first, &[&query("BEGIN")]);
+    bench.answer(server, &[&message(b'C', b"BEGIN\0")[..], IN_TRANSACTION].concat());
+    ask(&mut bench, first, &[&query("SELECT 1/0")]);
+    bench.answer(server, &[&error("22012", "division by zero")[..], FAILED].concat());
+    bench.heard(first);
+    let (_, heard) = ask(&mut bench, first, &[&parse("s", "SELECT 1"), SYNC]);
+    assert_eq!(heard, [&close("holdfast_1")[..], &parse("holdfast_1", "SELECT 1"), SYNC].concat());
+    let aborted = error("25P02", "current transaction is aborted");
+    bench.answer(server, &[CLOSED, &aborted, FAILED].concat());
+    assert_eq!(bench.heard(first), [&aborted[..], FAILED].concat());
+    assert_eq!(bench.engine.server_rows()[0].prepared_statements, 0, "it was closed");
+}
+
+#[test]
+fn a_batch_that_builds_on_an_unanswered_one_waits_for_the_answer() {
+    let (mut bench, first, _) = bench("");
+    let messages = [&parse("s", "SELECT 1"), SYNC, &bind("s"), &execute(), SYNC];
+    let (server, heard) = ask(&mut bench, first, &messages);
+    assert_eq!(heard, [&parse("holdfast_1", "SELECT 1")[..], SYNC].concat());
+    bench.answer(server, &[PARSED, READY].concat());
+    assert_eq!(bench.heard(server), [&bind("holdfast_1")[..], &execute(), SYNC].concat());
+    bench.answer(server, &[BOUND, &selected(), READY].concat());
+    assert_eq!(bench.heard(first), [PARSED, READY, BOUND, &selected(), READY].concat());
+}
+
+#[test]
+fn the_unnamed_statement_of_a_client_survives_other_clients() {
+    let (mut bench, first, second) = bench("");
+    let (server, _) = ask(&mut bench, first, &[&parse("", "SELECT 1"), SYNC]);
+    bench.answer(server, &[PARSED, READY].concat());
+    ask(&mut bench, second, &[&parse("", "SELECT 2"), SYNC]);
+    bench.answer(server, &[PARSED, READY].concat());
+    let (_, heard) = ask(&mut bench, first, &[&bind(""), &execute(), SYNC]);
+    assert_eq!(heard, [&parse("", "SELECT 1")[..], &bind(""), &execute(), SYNC].concat());
+    bench.heard(first);
+    bench.answer(server, &[PARSED, BOUND, &selected(), READY].concat());
+    assert_eq!(bench.heard(first), [BOUND, &selected(), READY].concat());
+    // It is the server's now.
+    let (_, heard) = ask(&mut bench, first, &[&bind(""), &execute(), SYNC]);
+    assert_eq!(heard, [&bind("")[..], &execute(), SYNC].concat());
+}
+
+#[test]
+fn a_client_without_an_unnamed_statement_never_runs_anothers() {
+    let (mut bench, first, second) = bench("");
+    let (server, _) = ask(&mut bench, first, &[&parse("", "SELECT 1"), SYNC]);
+    bench.answer(server, &[PARSED, READY].concat());
+    let (_, heard) = ask(&mut bench, second, &[&bind(""), SYNC]);
+    assert_eq!(heard, [&close("")[..], &bind(""), SYNC].concat());
+    let missing = error("26000", "unnamed prepared statement does not exist");
+    bench.answer(server, &[CLOSED, &missing, READY].concat());
+    assert_eq!(bench.heard(second), [&missing[..], READY].concat());
+}
+
+#[test]
+fn a_name_that_looks_like_the_poolers_reaches_nobodys_statement() {
+    let (mut bench, first, second) = bench("");
+    let (server, _) = ask(&mut bench, first, &[&parse("s", "SELECT 1"), SYNC]);
+    bench.answer(server, &[PARSED, READY].concat());
+    let (_, heard) = ask(&mut bench, second, &[&bind("holdfast_1"), SYNC]);
+    assert_eq!(heard, [&bind("holdfast_?")[..], SYNC].concat());
+    let text = |name: &str| error("26000", &format!("prepared statement \"{name}\" does not exist"));
+    bench.answer(server, &[&text("holdfast_?")[..], READY].concat());
+    assert_eq!(bench.heard(second), [&text("holdfast_1")[..], READY].concat());
+    let (_, heard) = ask(&mut bench, second, &[&close("holdfast_1"), &describe("holdfast_1"), SYNC]);
+    assert_eq!(heard, [&close("holdfast_?")[..], &describe("holdfast_?"), SYNC].concat());
+}
+
+#[test]
+fn deallocate_is_the_clients_own() {
+    let (mut bench, first, second) = bench("");
+    for client in [first, second] {
+        let (server, _) = ask(&mut bench, client, &[&parse("s", "SELECT 1"), SYNC]);
+        if client == first {
+            bench.answer(server, &[PARSED, READY].concat());
+        } else {
+            bench.answer(server, READY);
+        }
+        bench.heard(client);
+    }
+    let (server, heard) = ask(&mut bench, first, &[&query("DEALLOCATE s")]);
+    assert_eq!(heard, b"");
+    assert_eq!(bench.heard(first), [&message(b'C', b"DEALLOCATE\0")[..], READY].concat());
+    let (_, heard) = ask(&mut bench, first, &[&bind("s"), SYNC]);
+    assert_eq!(heard, [&bind("s")[..], SYNC].concat(), "it does not exist any more");
+    let missing = error("26000", "prepared statement \"s\" does not exist");
+    bench.answer(server, &[&missing[..], READY].concat());
+    let (_, heard) = ask(&mut bench, second, &[&bind("s"), SYNC]);
+    assert_eq!(heard, [&bind("holdfast_1")[..], SYNC].concat());
+}
+
+#[test]
+fn discard_all_forgets_the_clients_names_and_the_servers_statements() {
+    let (mut bench, first, _) = bench("");
+    let (server, _) = ask(&mut bench, first, &[&parse("s", "SELECT 1"), SYNC]);
+    bench.answer(server, &[PARSED, READY].concat());
+    bench.heard(first);
+    // In one write, as drivers do that reset a connection with the first request of its next user.
+    let (_, heard) = ask(&mut bench, first, &[&query("DISCARD ALL"), &parse("s", "SELECT 1"), SYNC]);
+    assert_eq!(heard, query("DISCARD ALL"));
+    bench.answer(server, &[&message(b'C', b"DISCARD ALL\0")[..], READY].concat());
+    assert_eq!(bench.heard(server), [&parse("holdfast_1", "SELECT 1")[..], SYNC].concat());
+    bench.answer(server, &[PARSED, READY].concat());
+    assert!(bench.heard(first).ends_with(&[READY, PARSED, READY].concat()));
+}
+
+#[test]
+fn a_stale_plan_is_prepared_anew_by_whoever_uses_it_next() {
+    let (mut bench, first, second) = bench("");
+    for (client, answer) in [(first, [PARSED, READY].concat()), (second, READY.to_vec())] {
+        let (server, _) = ask(&mut bench, client, &[&parse("s", "SELECT * FROM t"), SYNC]);
+        bench.answer(server, &answer);
+        bench.heard(client);
+    }
+    let (server, _) = ask(&mut bench, first, &[&bind("s"), &execute(), SYNC]);
+    let stale = message(
+        b'E',
+        b"SERROR\0C0A000\0Mcached plan must not change result type\0RRevalidateCachedQuery\0\0",
+    );
+    bench.answer(server, &[&stale[..], READY].concat());
+    assert_eq!(bench.heard(first), [&stale[..], READY].concat());
+    let (_, heard) = ask(&mut bench, second, &[&bind("s"), &execute(), SYNC]);
+    let fresh = [parse("holdfast_2", "SELECT * FROM t"), bind("holdfast_2"), execute()].concat();
+    assert_eq!(heard, [&fresh[..], SYNC].concat());
+    bench.answer(server, &[PARSED, BOUND, &selected(), READY].concat());
+    // And so is a new name for the same text.
+    let (_, heard) = ask(&mut bench, first, &[&parse("again", "SELECT * FROM t"), &bind("again"), SYNC]);
+    assert_eq!(heard, [&bind("holdfast_2")[..], SYNC].concat());
+}
+
+#[test]
+fn a_client_that_dies_in_its_batch_leaves_no_statement_behind() {
+    let (mut bench, first, second) = bench("");
+    bench.say(first, &[parse("s", "SELECT 1"), message(b'H', b"")].concat());
+    let server = bench.only_server();
+    bench.heard(server);
+    bench.end(first);
+    bench.heard(server);
+    bench.answer(server, &[PARSED, &error("34000", "no portal"), READY].concat());
+    bench.wire.cancels.clear();
+    bench.engine.on_cancel_ended(&mut bench.wire, server);
+    assert_eq!(bench.heard(server), query("DISCARD ALL"));
+    bench.answer(server, &done());
+    assert_eq!(bench.engine.server_rows()[0].prepared_statements, 0);
+    let (_, heard) = ask(&mut bench, second, &[&parse("s", "SELECT 1"), SYNC]);
+    assert_eq!(heard, [&parse("holdfast_1", "SELECT 1")[..], SYNC].concat());
+}
