@@ -99,7 +99,8 @@ impl Engine {
                 }
             };
             if let Some(client) = client.filter(|_| !judge.outcome.told.is_empty()) {
-                flow.send(transport, client, &std::mem::take(&mut judge.outcome.told));
+                flow.flush(transport, client);
+                flow.send(transport, client, &[&std::mem::take(&mut judge.outcome.told)]);
             }
             if forwarded {
                 run.get_or_insert(at);
