@@ -1,11 +1,6 @@
 //! Which of several waiting lines under a shared cap is served next.
 
-use std::collections::BTreeSet;
-
-use thiserror::Error;
-
-/// Keys must be smaller than this: they index a table.
-pub const KEY_LIMIT: u32 = 1 << 20;
+use std::collections::{BTreeSet, HashMap};
 
 /// Takes turns between pools: of those with need, the one whose turn is longest ago comes next.
 ///
@@ -14,17 +9,9 @@ pub const KEY_LIMIT: u32 = 1 << 20;
 /// Each pick costs O(log n) of the pools with need; pools without need are not visited.
 #[derive(Clone, Debug, Default)]
 pub struct Rotation {
-    pools: Vec<Option<Pool>>,
+    pools: HashMap<u32, Pool>,
     needy: BTreeSet<(u64, u32)>,
     turns: u64,
-}
-
-/// The key is too large to index a table with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("the pool key {key} is not below {KEY_LIMIT}: a fault of the caller, trying again does not help")]
-pub struct KeyOutOfRange {
-    /// The key that was given.
-    pub key: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -37,41 +24,26 @@ struct Pool {
 impl Rotation {
     /// No pools.
     #[must_use]
-    pub const fn new() -> Self {
-        Self { pools: Vec::new(), needy: BTreeSet::new(), turns: 0 }
+    pub fn new() -> Self {
+        Self::default()
     }
 
     /// Adds a pool without need. One that is registered already keeps its place.
-    ///
-    /// # Errors
-    /// [`KeyOutOfRange`] from [`KEY_LIMIT`] on.
-    pub fn register(&mut self, key: u32) -> Result<(), KeyOutOfRange> {
-        if key >= KEY_LIMIT {
-            return Err(KeyOutOfRange { key });
-        }
-        let at = key as usize;
-        if self.pools.len() <= at {
-            self.pools.resize(at + 1, None);
-        }
+    pub fn register(&mut self, key: u32) {
         let last_turn = self.turn();
-        if let Some(place) = self.pools.get_mut(at) {
-            place.get_or_insert(Pool { last_turn, needs: false });
-        }
-        Ok(())
+        self.pools.entry(key).or_insert(Pool { last_turn, needs: false });
     }
 
     /// Takes a pool out.
     pub fn forget(&mut self, key: u32) {
         self.set_need(key, false);
-        if let Some(place) = self.pools.get_mut(key as usize) {
-            *place = None;
-        }
+        self.pools.remove(&key);
     }
 
     /// Whether the pool has someone waiting whom a connection would help. A pool at its own limit has no need.
     /// Without effect for a pool that is not registered.
     pub fn set_need(&mut self, key: u32, needs: bool) {
-        let Some(pool) = self.pools.get_mut(key as usize).and_then(Option::as_mut) else { return };
+        let Some(pool) = self.pools.get_mut(&key) else { return };
         if pool.needs == needs {
             return;
         }
@@ -97,7 +69,7 @@ impl Rotation {
     /// The pool has had a turn and goes behind all others; its need stays as it is.
     pub fn served(&mut self, key: u32) {
         let turn = self.turn();
-        let Some(pool) = self.pools.get_mut(key as usize).and_then(Option::as_mut) else { return };
+        let Some(pool) = self.pools.get_mut(&key) else { return };
         if pool.needs {
             self.needy.remove(&(pool.last_turn, key));
             self.needy.insert((turn, key));

@@ -15,7 +15,7 @@ pub mod recovery;
 pub use backoff::{Backoff, JITTER_SHARE};
 pub use bucket::{RateLimited, TokenBucket};
 pub use cause::{Cause, Scope};
-pub use fair::{KEY_LIMIT, KeyOutOfRange, Rotation};
+pub use fair::Rotation;
 pub use histogram::{BOUNDS_US, LatencyHistogram};
 pub use line::{Line, LineFull, Ticket};
 pub use moment::Moment;

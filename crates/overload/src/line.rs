@@ -18,6 +18,8 @@ mod slots;
 pub struct Line<T> {
     slots: Slots<T>,
     ends: Option<Ends>,
+    /// The first whom [`Line::take_notice`] has not passed yet; everyone behind him neither.
+    unnoticed: Option<u32>,
     limit: usize,
 }
 
@@ -48,7 +50,7 @@ impl<T: Copy> Line<T> {
     /// An empty line that owns no memory. At most `limit` may wait (and never more than 2³² − 1).
     #[must_use]
     pub const fn new(limit: usize) -> Self {
-        Self { slots: Slots::new(), ends: None, limit: bounded(limit) }
+        Self { slots: Slots::new(), ends: None, unnoticed: None, limit: bounded(limit) }
     }
 
     /// Joins at the end.
@@ -82,7 +84,12 @@ impl<T: Copy> Line<T> {
             before = after;
             after = entry.next;
         }
-        Ok(self.link(item, queued_at, before, after))
+        let ticket = self.link(item, queued_at, before, after);
+        // He may have been named before; behind someone who has not been, he is named with him.
+        if self.unnoticed == Some(ticket.index) {
+            self.unnoticed = after;
+        }
+        Ok(ticket)
     }
 
     /// Leaves the line from wherever he stands. `None` if he has left already.
@@ -113,6 +120,27 @@ impl<T: Copy> Line<T> {
             return None;
         }
         self.front().map(|(_, queued_at)| queued_at + limit)
+    }
+
+    /// The next who has waited for `limit` or longer and has not been named here before: each is named once while he
+    /// stands in the line. Costs the same however many wait. Zero: no limit.
+    pub fn take_notice(&mut self, now: Moment, limit: Duration) -> Option<T> {
+        if self.next_notice(limit)? > now {
+            return None;
+        }
+        let entry = self.slots.entry(self.unnoticed?)?;
+        let item = entry.item;
+        self.unnoticed = entry.next;
+        Some(item)
+    }
+
+    /// When [`Self::take_notice`] has someone to name.
+    #[must_use]
+    pub fn next_notice(&self, limit: Duration) -> Option<Moment> {
+        if limit.is_zero() {
+            return None;
+        }
+        self.slots.entry(self.unnoticed?).map(|entry| entry.queued_at + limit)
     }
 
     /// The first, with the moment he was queued.
@@ -184,12 +212,18 @@ impl<T: Copy> Line<T> {
         let ticket = self.slots.insert(Entry { item, queued_at, previous: before, next: after });
         self.join(before, Some(ticket.index));
         self.join(Some(ticket.index), after);
+        if after.is_none() {
+            self.unnoticed.get_or_insert(ticket.index);
+        }
         ticket
     }
 
     fn unlink(&mut self, index: u32) -> Option<Entry<T>> {
         let entry = self.slots.remove(index)?;
         self.join(entry.previous, entry.next);
+        if self.unnoticed == Some(index) {
+            self.unnoticed = entry.next;
+        }
         Some(entry)
     }
 

@@ -16,7 +16,7 @@ use crate::health::{self, HealthContext};
 use crate::logging::Logging;
 use crate::login_plane::request::{PlaneSender, channel};
 use crate::login_plane::{LoginPlane, LoginPlaneError};
-use crate::reactor::listener::{Listener, Listeners, bind_tcp, bind_unix};
+use crate::reactor::listener::{Listener, Listeners, UnixAccess, bind_tcp, bind_unix};
 use crate::reactor::{Reactor, Seed};
 use pidfile::Pidfile;
 use settings::pooler::{General, Loaded, PoolerConfig};
@@ -218,11 +218,17 @@ fn words_of(panic: &(dyn std::any::Any + Send)) -> String {
 fn bind_all(general: &General) -> Result<Bound, RunError> {
     let mut listeners = Vec::new();
     for &address in &general.listen {
-        listeners.push(bind_tcp(address, general.listen_backlog, general.tcp_keepalive)?);
+        listeners.push(bind_tcp(
+            address,
+            general.listen_backlog,
+            general.so_reuseport,
+            general.tcp_keepalive,
+        )?);
     }
     if let Some(directory) = &general.unix_socket_dir {
-        let (port, mode) = (general.listen_port, general.unix_socket_mode);
-        listeners.push(bind_unix(directory, port, mode, general.listen_backlog)?);
+        let access =
+            UnixAccess { mode: general.unix_socket_mode, group: general.unix_socket_group.as_deref() };
+        listeners.push(bind_unix(directory, general.listen_port, access, general.listen_backlog)?);
     }
     if listeners.is_empty() {
         return Err(RunError::NoListener);

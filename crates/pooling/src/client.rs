@@ -26,6 +26,8 @@ pub(crate) struct Client {
     pub(crate) state: ClientState,
     /// Set by the login.
     pub(crate) pool: Option<PoolId>,
+    /// Whom it has logged in as; its pool may be of another user.
+    pub(crate) login_user: Option<Arc<str>>,
     /// Bytes that have come but may not go on yet: requests of a waiter, or the start of a message.
     pub(crate) held: Vec<u8>,
     pub(crate) parameters: Arc<Tracked>,
@@ -98,6 +100,7 @@ impl Client {
         Self {
             state: ClientState::Login(Box::new(Login::FirstPacket { declined: 0 })),
             pool: None,
+            login_user: None,
             held: Vec::new(),
             parameters,
             statements: None,

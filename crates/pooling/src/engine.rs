@@ -2,21 +2,28 @@
 //!
 //! Nothing here reads a clock or touches a socket. [`Engine::advance`] sets the time for all that follows in a turn.
 
+mod addresses;
 mod answer;
 mod cancel;
 mod caps;
+mod client_limits;
 mod departure;
 mod forward;
 mod handoff;
+mod lifetime;
 mod login;
+mod notices;
 mod pools;
 mod refill;
 mod reload;
 mod request;
+mod reserve;
 mod session;
 mod show;
 mod shutdown;
 mod timers;
+mod transaction_end;
+mod unused;
 mod wishes;
 
 use crate::client::{CancelKeyBytes, Client, ClientState};
@@ -27,10 +34,9 @@ use crate::seam::{AttemptId, ClientAddress, Flow, Transport};
 use crate::server::{Server, ServerState};
 use crate::statements::Statements;
 use overload::Moment;
-use overload::pacing::LoginPacer;
 use pgwire::scram::{DEFAULT_ITERATIONS, MockSecret, Verifier};
-use settings::pooler::{PoolerConfig, ServerAddress};
-use std::collections::{HashMap, VecDeque};
+use settings::pooler::PoolerConfig;
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 pub use login::CONSOLE_DATABASE;
@@ -54,8 +60,13 @@ pub struct Engine {
     pools: Vec<Pool>,
     free_pools: Vec<PoolId>,
     pool_index: HashMap<(Arc<str>, Arc<str>), PoolId>,
-    addresses: Vec<Address>,
-    caps: Vec<caps::Cap>,
+    /// Pools without clients and servers, and since when.
+    unused_pools: BTreeSet<(Moment, PoolId)>,
+    addresses: addresses::Addresses,
+    caps: caps::Caps,
+    client_counts: client_limits::ClientCounts,
+    /// Servers that were ever opened: spreads their lifetimes.
+    servers_opened: u64,
     keys: HashMap<CancelKeyBytes, ClientId>,
     attempts: HashMap<AttemptId, refill::Attempt>,
     next_attempt: u64,
@@ -84,15 +95,6 @@ pub struct Engine {
     cancellers: HashMap<ServerId, Vec<ClientId>>,
 }
 
-/// A server address and the pace at which logins to it may start.
-#[derive(Debug)]
-struct Address {
-    address: ServerAddress,
-    pacer: LoginPacer,
-    /// Pools that wait for the end of a login; each at most once.
-    hungry: Vec<PoolId>,
-}
-
 /// Counters of the whole process.
 #[derive(Debug, Default)]
 struct Totals {
@@ -110,6 +112,8 @@ impl std::fmt::Debug for Engine {
             .field("clients", &self.clients.len())
             .field("servers", &self.servers.len())
             .field("pools", &self.pool_index.len())
+            .field("addresses", &self.addresses.len())
+            .field("caps", &self.caps.len())
             .finish_non_exhaustive()
     }
 }
@@ -127,8 +131,11 @@ impl Engine {
             pools: Vec::new(),
             free_pools: Vec::new(),
             pool_index: HashMap::new(),
-            addresses: Vec::new(),
-            caps: Vec::new(),
+            unused_pools: BTreeSet::new(),
+            addresses: addresses::Addresses::default(),
+            caps: caps::Caps::default(),
+            client_counts: client_limits::ClientCounts::default(),
+            servers_opened: 0,
             keys: HashMap::new(),
             attempts: HashMap::new(),
             next_attempt: 0,

@@ -58,6 +58,16 @@ pub(crate) struct Pool {
     pub(crate) turn_at: Moment,
     /// No longer in the configuration.
     pub(crate) removed: bool,
+    /// Nothing is left of it: its place waits for another pool.
+    pub(crate) is_free: bool,
+    /// Since when it has had neither clients nor servers.
+    pub(crate) unused_since: Option<Moment>,
+    /// Its name is served by the `*` line.
+    pub(crate) is_automatic: bool,
+    /// Keeps its minimum without clients too: its database has a line and a user of its own.
+    pub(crate) is_prewarmed: bool,
+    /// Clients that have waited so long that the reserve is for them; no more than it has places.
+    pub(crate) overdue: usize,
     pub(crate) counters: PoolCounters,
 }
 
@@ -111,6 +121,11 @@ impl Pool {
             answered_at: None,
             turn_at: Moment::ORIGIN,
             removed: false,
+            is_free: false,
+            unused_since: None,
+            is_automatic: false,
+            is_prewarmed: false,
+            overdue: 0,
             counters: PoolCounters::default(),
         }
     }
@@ -142,13 +157,37 @@ impl Pool {
     pub(crate) fn wanted(&self) -> usize {
         let waiting = self.line.len() + usize::from(!self.welcomes.is_empty());
         let for_waiters = waiting.saturating_sub(self.logins + self.tests);
-        let for_minimum = self.settings.min_pool_size.saturating_sub(self.live() + self.logins);
+        let for_minimum = self.minimum().saturating_sub(self.live() + self.logins);
         for_waiters.max(for_minimum)
     }
 
     /// Someone waits whom a further server would help, and its own size allows one.
     pub(crate) fn is_needy(&self) -> bool {
-        self.wanted() > 0 && self.has_waiters() && self.total() < self.settings.pool_size
+        self.wanted() > 0 && self.has_waiters() && self.room() > 0
+    }
+
+    /// Servers that its own size allows beside those that count already: up to `pool_size`, and from the reserve one for
+    /// each who has waited too long and whom no login under way will serve.
+    pub(crate) fn room(&self) -> usize {
+        let total = self.total();
+        let regular = self.settings.pool_size.saturating_sub(total);
+        let left = self.greatest_size().saturating_sub(total.max(self.settings.pool_size));
+        regular + self.overdue.saturating_sub(self.logins + regular).min(left)
+    }
+
+    /// The most servers that it may ever have.
+    pub(crate) fn greatest_size(&self) -> usize {
+        self.settings.pool_size + self.settings.reserve_pool_size
+    }
+
+    /// Servers that it keeps open. Without clients that is for pools that are known beforehand.
+    pub(crate) fn minimum(&self) -> usize {
+        if self.is_prewarmed || self.clients > 0 { self.settings.min_pool_size } else { 0 }
+    }
+
+    /// Neither clients nor servers nor logins.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.clients == 0 && self.total() == 0
     }
 
     /// Takes a server out of the idle ones.

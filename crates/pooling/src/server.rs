@@ -34,6 +34,10 @@ pub(crate) struct Server {
     /// Queries of our own under way that set its client's parameters.
     pub(crate) settings_owed: u8,
     pub(crate) opened_at: Moment,
+    /// Its own place in the last tenth of `server_lifetime`, of 65,536.
+    pub(crate) lifetime_share: u16,
+    /// When its lifetime is over.
+    pub(crate) old_at: Moment,
     /// Last time that it was given to a client or came back.
     pub(crate) used_at: Moment,
     /// When the query that it works on was sent.
@@ -87,6 +91,8 @@ pub(crate) struct Cleaning {
     pub(crate) thorough: bool,
     /// It only rested for long, and is expected back within a round trip: no login is started in its place.
     pub(crate) is_test: bool,
+    /// It is what `server_reset_query_always` asks for.
+    pub(crate) after_transaction: bool,
     /// Round trips that were hit by a cancel request.
     pub(crate) retries: u8,
     /// The reset that is under way takes all parameters back to the server's own.
@@ -102,6 +108,7 @@ impl Cleaning {
             deadline,
             thorough: false,
             is_test: false,
+            after_transaction: false,
             retries: 0,
             resets_all: false,
         }
@@ -134,6 +141,8 @@ impl Server {
             parameters,
             settings_owed: 0,
             opened_at: now,
+            lifetime_share: 0,
+            old_at: NEVER,
             used_at: now,
             query_at: now,
             assigned_at: now,

@@ -1,6 +1,15 @@
 //! What clients are told. The texts are PgBouncer's where it has one, since people search for them.
 
-use pgwire::message::{Severity, error_response};
+use pgwire::message::{ErrorFields, Severity, error_response};
+
+/// The simple query protocol is not allowed (`disable_pqexec`); PgBouncer's words.
+pub(crate) const NO_SIMPLE_QUERIES: &str = "PQexec disallowed";
+/// What the log says of a server beyond the size of its pool; PgBouncer's words.
+pub(crate) const RESERVE_TAKEN: &str = "taking connection from reserve_pool";
+/// What the log says of the first pool of a name that the `*` line serves; PgBouncer's words.
+pub(crate) const AUTOMATIC_DATABASE: &str = "registered new auto-database";
+/// What the log says of a pool that is forgotten; PgBouncer's words.
+pub(crate) const IDLE_POOL: &str = "cleaning up idle pool";
 
 /// No server in time: class 53 (insufficient resources), so that it never looks like a dead server.
 pub(crate) const QUERY_WAIT_TIMEOUT: &str = "53H01";
@@ -42,4 +51,11 @@ pub(crate) fn fatal_with_detail(sqlstate: &str, message: &str, detail: &str) -> 
 /// An error that ends the request alone.
 pub(crate) fn error(sqlstate: &str, message: &str, hint: Option<&str>) -> Vec<u8> {
     error_response(Severity::Error, sqlstate, message, None, hint)
+}
+
+/// Something to read, which changes nothing.
+pub(crate) fn notice(message: &str) -> Vec<u8> {
+    let mut notice = Vec::new();
+    ErrorFields::new(Severity::Notice, "00000", message).write_notice(&mut notice);
+    notice
 }

@@ -9,12 +9,16 @@ mod back_pressure;
 mod bench;
 #[path = "rules/departures.rs"]
 mod departures;
+#[path = "rules/limits.rs"]
+mod limits;
 #[path = "rules/lines.rs"]
 mod lines;
 #[path = "rules/logins.rs"]
 mod logins;
 #[path = "rules/modes.rs"]
 mod modes;
+#[path = "rules/pools.rs"]
+mod pools;
 #[path = "simulation/random.rs"]
 mod random;
 #[path = "rules/reloads.rs"]

@@ -32,7 +32,7 @@ impl Crowd {
     }
 
     fn join(&mut self, size: usize, clients: usize) {
-        self.rotation.register(self.pools.len() as u32).unwrap();
+        self.rotation.register(self.pools.len() as u32);
         self.pools.push(CrowdPool { size, waiting: clients, in_use: 0, completed: 0 });
     }
 
@@ -121,12 +121,12 @@ fn more_pools_than_connections_all_get_served() {
 #[test]
 fn pools_that_come_and_go_do_not_push_the_others_back() {
     let mut rotation = Rotation::new();
-    rotation.register(0).unwrap();
+    rotation.register(0);
     rotation.set_need(0, true);
     let mut turns = 0;
     for _ in 0..100 {
         rotation.forget(1);
-        rotation.register(1).unwrap();
+        rotation.register(1);
         rotation.set_need(1, true);
         turns += u32::from(rotation.take_turn() == Some(0));
     }
@@ -137,13 +137,13 @@ fn pools_that_come_and_go_do_not_push_the_others_back() {
 fn a_pool_whose_need_comes_and_goes_keeps_its_place() {
     let mut rotation = Rotation::new();
     for key in 0..3 {
-        rotation.register(key).unwrap();
+        rotation.register(key);
         rotation.set_need(key, true);
     }
     assert_eq!(rotation.take_turn(), Some(0));
     rotation.set_need(1, false);
     rotation.set_need(1, true);
-    rotation.register(1).unwrap();
+    rotation.register(1);
     assert_eq!(rotation.needy().collect::<Vec<_>>(), [1, 2, 0]);
 }
 
@@ -151,7 +151,7 @@ fn a_pool_whose_need_comes_and_goes_keeps_its_place() {
 fn a_long_time_without_need_is_worth_one_turn_only() {
     let mut rotation = Rotation::new();
     for key in 0..2 {
-        rotation.register(key).unwrap();
+        rotation.register(key);
     }
     rotation.set_need(1, true);
     for _ in 0..1_000 {
@@ -169,7 +169,7 @@ fn a_pool_without_need_or_without_registration_has_no_turn() {
     rotation.served(7);
     rotation.forget(7);
     assert_eq!(rotation.take_turn(), None);
-    rotation.register(7).unwrap();
+    rotation.register(7);
     assert_eq!(rotation.take_turn(), None);
     rotation.set_need(7, true);
     assert_eq!(rotation.next(), Some(7));
@@ -178,10 +178,11 @@ fn a_pool_without_need_or_without_registration_has_no_turn() {
 }
 
 #[test]
-fn keys_end_below_the_limit() {
+fn a_large_key_costs_no_more_than_a_small_one() {
     let mut rotation = Rotation::new();
-    assert_eq!(rotation.register(KEY_LIMIT), Err(KeyOutOfRange { key: KEY_LIMIT }));
-    assert_eq!(rotation.register(KEY_LIMIT - 1), Ok(()));
+    rotation.register(u32::MAX);
+    rotation.set_need(u32::MAX, true);
+    assert_eq!(rotation.take_turn(), Some(u32::MAX));
 }
 
 proptest! {
@@ -192,7 +193,7 @@ proptest! {
     ) {
         let mut rotation = Rotation::new();
         for key in 0..pools {
-            rotation.register(key).unwrap();
+            rotation.register(key);
         }
         rotation.set_need(0, true);
         let mut others_since = vec![0_u32; pools as usize];

@@ -210,6 +210,7 @@ enum Step {
     Expire(u64),
     Pass(u64),
     Shrink,
+    Notice(u64),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -221,7 +222,26 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0_u64..100).prop_map(Step::Expire),
         3 => (0_u64..50).prop_map(Step::Pass),
         1 => Just(Step::Shrink),
+        3 => (0_u64..50).prop_map(Step::Notice),
     ]
+}
+
+#[test]
+fn each_is_named_once_after_his_wait_and_those_who_left_are_not() {
+    let (mut line, tickets) = line_of(&[(1, 10), (2, 20), (3, 30), (4, 40)]);
+    assert_eq!(line.next_notice(us(5)), Some(at(15)));
+    assert_eq!(line.take_notice(at(14), us(5)), None);
+    assert_eq!(line.take_notice(at(15), us(5)), Some(1));
+    line.remove(tickets[1]);
+    assert_eq!(line.next_notice(us(5)), Some(at(35)));
+    assert_eq!(line.pop_front(), Some((1, at(10))));
+    assert_eq!(line.take_notice(at(50), us(5)), Some(3));
+    assert_eq!(line.take_notice(at(50), us(0)), None, "zero names nobody");
+    assert_eq!(line.take_notice(at(50), us(5)), Some(4));
+    assert_eq!(line.take_notice(at(50), us(5)), None);
+    assert_eq!(line.next_notice(us(5)), None);
+    line.push_back(5, at(60)).unwrap();
+    assert_eq!(line.next_notice(us(5)), Some(at(65)));
 }
 
 proptest! {
@@ -230,6 +250,8 @@ proptest! {
         let mut line = Line::new(LIMIT);
         let mut model: VecDeque<(u32, u64)> = VecDeque::new();
         let mut tickets: Vec<(u32, Ticket)> = Vec::new();
+        // Those who have not been named yet. Who goes back counts as named, unless he stands behind one of them.
+        let mut joined_behind: Vec<u32> = Vec::new();
         let mut now = 1_000_u64;
         for (number, step) in (0_u32..).zip(steps) {
             match step {
@@ -239,6 +261,7 @@ proptest! {
                     if let Ok(ticket) = joined {
                         tickets.push((number, ticket));
                         model.push_back((number, now));
+                        joined_behind.push(number);
                     }
                 }
                 Step::PushSince(ago) => {
@@ -247,6 +270,9 @@ proptest! {
                     if let Ok(ticket) = joined {
                         tickets.push((number, ticket));
                         let place = model.iter().take_while(|(_, queued)| *queued < now - ago).count();
+                        if place > 0 && joined_behind.contains(&model[place - 1].0) {
+                            joined_behind.push(number);
+                        }
                         model.insert(place, (number, now - ago));
                     }
                 }
@@ -270,6 +296,16 @@ proptest! {
                 }
                 Step::Pass(span) => now += span,
                 Step::Shrink => line.shrink(),
+                Step::Notice(limit) => {
+                    let is_due = |queued: u64| limit > 0 && queued + limit <= now;
+                    let next = model.iter().find(|(item, _)| joined_behind.contains(item));
+                    let expected = next.filter(|(_, queued)| is_due(*queued)).map(|(item, _)| *item);
+                    let named = line.take_notice(at(now), us(limit));
+                    prop_assert_eq!(named, expected);
+                    if let Some(item) = named {
+                        joined_behind.retain(|other| *other != item);
+                    }
+                }
             }
             let entries: Vec<(u32, u64)> =
                 line.iter().map(|(item, queued_at)| (*item, queued_at.as_micros())).collect();

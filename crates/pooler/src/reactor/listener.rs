@@ -5,7 +5,7 @@ mod keepalive;
 mod unix_path;
 
 pub use bind::BindError;
-pub(crate) use bind::{bind_tcp, bind_unix};
+pub(crate) use bind::{UnixAccess, bind_tcp, bind_unix};
 pub(crate) use keepalive::set_keepalive;
 pub(crate) use unix_path::UnixPath;
 

@@ -188,7 +188,7 @@ impl Engine {
                 self.resume_throttled(transport, client_id, id);
             }
             self.arm_active(client_id);
-            self.arm_session_idle(client_id);
+            self.rest_in_session(transport, id, client_id);
         }
     }
 
@@ -231,7 +231,7 @@ impl Engine {
             }
         }
         self.arm_client_idle(client_id);
-        self.release_server(transport, id);
+        self.end_transaction(transport, id);
         if self.dismiss_if_stopping(transport, client_id) {
             return;
         }

@@ -3,8 +3,11 @@
 use super::Engine;
 use crate::close_cause::CloseCause;
 use crate::connection::PoolId;
+use crate::pool::CapIndex;
 use crate::seam::Transport;
 use overload::fair::Rotation;
+use std::collections::{BTreeSet, HashMap};
+use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +15,7 @@ use std::time::Duration;
 const EXTRA_PLACE_TURN: Duration = Duration::from_secs(1);
 
 /// What a cap is for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum CapScope {
     Database(Arc<str>),
     User(Arc<str>),
@@ -27,7 +30,53 @@ pub(super) struct Cap {
     /// Servers that count: logging in, in use, idle, and closed but not gone.
     used: usize,
     rotation: Rotation,
-    members: Vec<PoolId>,
+    members: BTreeSet<PoolId>,
+}
+
+/// All caps, by index; those of a scope without pools are forgotten.
+#[derive(Debug, Default)]
+pub(super) struct Caps {
+    list: Vec<Cap>,
+    index: HashMap<CapScope, CapIndex>,
+    free: Vec<CapIndex>,
+}
+
+impl Caps {
+    /// Those that have pools.
+    pub(super) fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    fn add(&mut self, scope: CapScope, limit: usize) -> CapIndex {
+        let cap =
+            Cap { scope: scope.clone(), limit, used: 0, rotation: Rotation::new(), members: BTreeSet::new() };
+        let index = match self.free.pop() {
+            Some(index) => {
+                self.list[index] = cap;
+                index
+            }
+            None => {
+                self.list.push(cap);
+                self.list.len() - 1
+            }
+        };
+        self.index.insert(scope, index);
+        index
+    }
+}
+
+impl Index<CapIndex> for Caps {
+    type Output = Cap;
+
+    fn index(&self, index: CapIndex) -> &Cap {
+        &self.list[index]
+    }
+}
+
+impl IndexMut<CapIndex> for Caps {
+    fn index_mut(&mut self, index: CapIndex) -> &mut Cap {
+        &mut self.list[index]
+    }
 }
 
 impl Cap {
@@ -45,24 +94,11 @@ impl Engine {
             (CapScope::User(pool.user.clone()), pool.settings.max_user_connections),
         ];
         for (place, (scope, limit)) in scopes.into_iter().enumerate() {
-            let index = match self.caps.iter().position(|cap| cap.scope == scope) {
-                Some(index) => index,
+            let index = match self.caps.index.get(&scope) {
+                Some(&index) => index,
                 // Without a limit nothing has to be counted, until a reload brings one.
                 None if limit == 0 => continue,
-                None => {
-                    let cap = Cap { scope, limit, used: 0, rotation: Rotation::new(), members: Vec::new() };
-                    // Databases that clients have made up come and go: the place of one that is gone is taken.
-                    match self.caps.iter().position(|cap| cap.members.is_empty()) {
-                        Some(index) => {
-                            self.caps[index] = cap;
-                            index
-                        }
-                        None => {
-                            self.caps.push(cap);
-                            self.caps.len() - 1
-                        }
-                    }
-                }
+                None => self.caps.add(scope, limit),
             };
             self.caps[index].limit = limit;
             if self.pool(id).caps[place] == Some(index) {
@@ -70,9 +106,8 @@ impl Engine {
             }
             let total = self.pool(id).total();
             let cap = &mut self.caps[index];
-            // A key out of range is counted but takes no turns; there are far fewer pools than keys.
-            let _ = cap.rotation.register(id.0);
-            cap.members.push(id);
+            cap.rotation.register(id.0);
+            cap.members.insert(id);
             cap.used += total;
             self.pool_mut(id).caps[place] = Some(index);
         }
@@ -80,9 +115,16 @@ impl Engine {
 
     /// Takes a pool that is forgotten out of its caps.
     pub(super) fn leave_all_caps(&mut self, id: PoolId) {
-        for cap in std::mem::take(&mut self.pool_mut(id).caps).into_iter().flatten() {
-            self.caps[cap].rotation.forget(id.0);
-            self.caps[cap].members.retain(|member| *member != id);
+        for index in std::mem::take(&mut self.pool_mut(id).caps).into_iter().flatten() {
+            let cap = &mut self.caps[index];
+            cap.rotation.forget(id.0);
+            cap.members.remove(&id);
+            // Databases that clients have made up come and go.
+            if cap.members.is_empty() {
+                let scope = cap.scope.clone();
+                self.caps.index.remove(&scope);
+                self.caps.free.push(index);
+            }
         }
     }
 
@@ -160,10 +202,14 @@ impl Engine {
                 .iter()
                 .filter(|&&member| member != id)
                 .map(|&member| self.pool(member))
-                .filter(|pool| pool.line.is_empty() && pool.live() > pool.settings.min_pool_size)
-                .filter_map(|pool| pool.idle.front().map(|&server| (pool.total(), server)))
-                .max_by_key(|(total, _)| *total);
-            if let Some((_, server)) = victim {
+                .filter(|pool| pool.line.is_empty())
+                .filter_map(|pool| {
+                    let spare = pool.live() > pool.minimum();
+                    pool.idle.front().map(|&server| (spare, pool.total(), server))
+                })
+                // A minimum that rests comes last, but it does not keep those out who wait.
+                .max_by_key(|(spare, total, _)| (*spare, *total));
+            if let Some((_, _, server)) = victim {
                 self.close_server(transport, server, CloseCause::Evicted);
             }
         }
@@ -184,7 +230,7 @@ impl Engine {
         }
         self.refill(transport, id);
         // Only now, since it leaves its caps with that.
-        self.free_if_removed(id);
+        self.settle_pool(id);
     }
 
     /// The same without a driver at hand: they are looked at in this turn still.
@@ -196,6 +242,6 @@ impl Engine {
             }
         }
         self.arm_pool_at(id, self.now);
-        self.free_if_removed(id);
+        self.settle_pool(id);
     }
 }

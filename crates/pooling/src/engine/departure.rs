@@ -98,10 +98,7 @@ impl Engine {
             ClientState::Preparing { server } => self.abandon_server(transport, server, false),
             ClientState::Cancelling | ClientState::Idle | ClientState::Skipping { .. } => {}
         }
-        if let Some(pool_id) = client.pool {
-            self.pool_mut(pool_id).clients -= 1;
-            self.update_need(pool_id);
-        }
+        self.uncount_client(&client);
         if self.shutdown == Some(super::Shutdown::WaitForClients) && self.clients.is_empty() {
             // The last one has left: the servers hear goodbye.
             self.shut_down(transport, super::Shutdown::Now);
@@ -242,14 +239,22 @@ impl Engine {
             _ if !cleaning.thorough => check_query,
             // The operator's choice; without one, a round trip is due all the same.
             PoolMode::Session => &self.config.general.server_reset_query,
+            _ if cleaning.after_transaction => &self.config.general.server_reset_query,
             PoolMode::Transaction | PoolMode::Statement => {
                 server.statements = ServerStatements::default();
                 "DISCARD ALL"
             }
         };
-        cleaning.resets_all = markers(reset.as_bytes()).has(Markers::RESET_ALL);
+        let does = markers(reset.as_bytes());
+        cleaning.resets_all = does.has(Markers::RESET_ALL);
         frontend::query(&mut queries, reset);
         count += 1;
+        // The operator's own words may drop some statements: that is known for certain only of all.
+        if cleaning.after_transaction && (does.has(Markers::DISCARD) || does.has(Markers::DEALLOCATE)) {
+            server.statements = ServerStatements::default();
+            frontend::query(&mut queries, "DEALLOCATE ALL");
+            count += 1;
+        }
         // What each new connection gets has been reset as well.
         if let Some(connect_query) = pool.target.connect_query.as_ref().filter(|_| cleaning.thorough) {
             frontend::query(&mut queries, connect_query);

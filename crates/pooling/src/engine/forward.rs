@@ -40,7 +40,11 @@ impl Engine {
         let mut held = std::mem::take(&mut client.held);
         let bytes = join(&mut held, chunk);
         let general = &self.config.general;
-        let limits = Limits { message: general.max_packet_size, hold: general.waiter_buffer };
+        let limits = Limits {
+            message: general.max_packet_size,
+            hold: general.waiter_buffer,
+            extended_only: general.disable_pqexec,
+        };
         let mut translated = std::mem::take(&mut self.translated);
         let mut translator = pool.translates_statements(general).then(|| Translator {
             input: bytes,
@@ -117,6 +121,7 @@ impl Engine {
                 }
             }
             Stop::Terminate => self.client_gone(transport, id, "client close request"),
+            Stop::SimpleQuery => self.refuse_simple_query(transport, id),
             Stop::Broken(what) => self.break_protocol(transport, id, &what),
             Stop::TooMuch(what) => {
                 let farewell = texts::fatal(texts::PROGRAM_LIMIT_EXCEEDED, &what);

@@ -6,7 +6,7 @@ use crate::client::ClientState;
 use crate::close_cause::CloseCause;
 use crate::connection::{ClientId, PoolId, ServerId};
 use crate::seam::Transport;
-use crate::server::{Cleaning, Server, ServerState};
+use crate::server::{Cleaning, ServerState};
 use crate::texts;
 use overload::Moment;
 use std::time::Duration;
@@ -148,12 +148,6 @@ impl Engine {
         self.link(transport, client, id, &held, true);
     }
 
-    /// A lifetime of zero means that a server serves one client.
-    pub(super) fn is_too_old(&self, server: &Server) -> bool {
-        let lifetime = self.pool(server.pool).settings.server_lifetime;
-        server.served && self.now.since(server.opened_at) >= lifetime
-    }
-
     /// Why a server that is free now should go rather than serve on.
     fn reason_to_close(&self, id: ServerId) -> Option<CloseCause> {
         let server = self.servers.find(id)?;
@@ -164,7 +158,7 @@ impl Engine {
         if self.shutdown.is_some_and(super::Shutdown::is_closing_servers) && pool.line.is_empty() {
             return Some(CloseCause::Shutdown);
         }
-        if pool.total() > pool.settings.pool_size {
+        if pool.total() > pool.greatest_size() {
             return Some(CloseCause::PoolShrunk);
         }
         if self.is_too_old(server) {
@@ -222,6 +216,17 @@ impl Engine {
     fn start_test(&mut self, transport: &mut impl Transport, id: ServerId) {
         let deadline = self.now + self.config.general.server_connect_timeout;
         let cleaning = Cleaning { is_test: true, ..Cleaning::until(Some(deadline)) };
+        self.start_short_cleaning(transport, id, cleaning, deadline);
+    }
+
+    /// Starts what should take no longer than a round trip: so long no login is started in the server's place.
+    pub(super) fn start_short_cleaning(
+        &mut self,
+        transport: &mut impl Transport,
+        id: ServerId,
+        cleaning: Cleaning,
+        deadline: Moment,
+    ) {
         self.move_server(id, ServerState::Cleaning(cleaning));
         self.arm_server(id, deadline.min(self.now + TEST_PATIENCE));
         self.advance_cleaning(transport, id);

@@ -118,7 +118,9 @@ impl Engine {
 
     fn on_startup(&mut self, transport: &mut impl Transport, id: ClientId, startup: Startup) -> bool {
         let is_console = startup.database == CONSOLE_DATABASE;
-        if !is_console && self.refuse_if_full(transport, id) {
+        if !is_console
+            && (self.refuse_if_full(transport, id) || self.refuse_if_crowded(transport, id, &startup))
+        {
             return false;
         }
         if startup.replication != Replication::No {
@@ -367,7 +369,7 @@ impl Engine {
             return false;
         }
         // Many may have been in login when the last place was taken.
-        if self.refuse_if_full(transport, id) {
+        if self.refuse_if_full(transport, id) || self.refuse_if_crowded(transport, id, startup) {
             return false;
         }
         let pool_id = match self.find_or_make_pool(&startup.database, &startup.user) {
@@ -383,8 +385,8 @@ impl Engine {
         self.in_login -= 1;
         let now = self.now;
         let log_connections = self.config.general.log_connections;
+        self.count_client(id, pool_id, &startup.user);
         let pool = &mut self.pools[pool_id.0 as usize];
-        pool.clients += 1;
         pool.counters.client_login_count += 1;
         let Some(client) = self.clients.find_mut(id) else { return false };
         if log_connections {
@@ -448,6 +450,9 @@ impl Engine {
         let Some(client) = self.clients.find_mut(id) else { return };
         let mut message = Vec::with_capacity(512);
         client.parameters = self.parameters.start(&greeting.tracked, &client.parameters);
+        if let Some(notice) = &self.config.general.login_notify_message {
+            message.extend(texts::notice(notice));
+        }
         for (name, value) in &greeting.parameters {
             let own = self.parameters.index_of(name).and_then(|index| client.parameters.value(index));
             backend::parameter_status(&mut message, name, own.map_or(value.as_str(), |own| own.as_ref()));

@@ -1,13 +1,14 @@
 //! Which pools there are, and where their servers are opened.
 
-use super::{Address, Engine, MAX_POOLS};
+use super::{Engine, MAX_POOLS};
 use crate::connection::PoolId;
-use crate::pool::{AddressIndex, Pool};
+use crate::pool::Pool;
 use crate::seam::{ServerSecret, Target, Transport};
-use overload::pacing::{LoginLimits, LoginPacer};
+use crate::texts;
 use pgwire::scram::ScramKeys;
-use settings::pooler::{Database, PoolerConfig, ServerAddress};
+use settings::pooler::{Database, PoolerConfig};
 use std::sync::Arc;
+use tracing::info;
 
 impl Engine {
     /// The pool of a (database, user); made if the configuration knows the database.
@@ -21,14 +22,20 @@ impl Engine {
         if let Some(&id) = self.pool_index.get(&key) {
             return Ok(id);
         }
-        if self.pool_index.len() >= MAX_POOLS && !self.forget_an_unused_pool() {
+        if self.pool_index.len() >= MAX_POOLS && !self.forget_longest_unused() {
             return Err(format!("too many pools: no room for database \"{database}\""));
         }
         let target = Arc::new(target(&self.config, &definition, database, user, None));
-        let address = self.address_index(&target.address);
+        let address = self.hold_address(&target.address);
         let settings = self.config.pool_settings(&definition, user);
+        let is_automatic = !self.config.databases.contains_key(database);
+        if is_automatic {
+            info!(database, "{}", texts::AUTOMATIC_DATABASE);
+        }
         let (database, user) = key.clone();
-        let pool = Pool::new(database, user, target, address, settings);
+        let mut pool = Pool::new(database, user, target, address, settings);
+        pool.is_automatic = is_automatic;
+        pool.is_prewarmed = !is_automatic && definition.user.is_some();
         let id = match self.free_pools.pop() {
             Some(id) => {
                 self.pools[id.0 as usize] = pool;
@@ -44,28 +51,6 @@ impl Engine {
         self.pool_index.insert(key, id);
         self.join_caps(id);
         Ok(id)
-    }
-
-    /// Makes room for another pool: one without clients, servers and attempts goes.
-    fn forget_an_unused_pool(&mut self) -> bool {
-        let unused = self.pool_index.iter().find_map(|(key, &id)| {
-            let pool = self.pool(id);
-            (pool.clients == 0 && pool.total() == 0).then(|| (key.clone(), id))
-        });
-        let Some((key, id)) = unused else { return false };
-        self.pool_index.remove(&key);
-        self.leave_all_caps(id);
-        self.free_pools.push(id);
-        true
-    }
-
-    fn address_index(&mut self, address: &ServerAddress) -> AddressIndex {
-        if let Some(index) = self.addresses.iter().position(|known| known.address == *address) {
-            return index;
-        }
-        let pacer = LoginPacer::new(login_limits(&self.config));
-        self.addresses.push(Address { address: address.clone(), pacer, hungry: Vec::new() });
-        self.addresses.len() - 1
     }
 
     /// A client has proved who it is by SCRAM: with the same verifier stored, the server will believe us too.
@@ -107,11 +92,8 @@ impl Engine {
 
     /// Takes a changed configuration into every pool: settings at once, a changed target by replacing its servers.
     pub(super) fn redefine_pools(&mut self) {
-        let limits = login_limits(&self.config);
         let now = self.now;
-        for address in &mut self.addresses {
-            address.pacer.set_limits(now, limits);
-        }
+        self.set_login_limits();
         let ids: Vec<PoolId> = self.pool_index.values().copied().collect();
         for id in ids {
             let pool = self.pool(id);
@@ -121,26 +103,24 @@ impl Engine {
                 continue;
             };
             let new = target(&self.config, &definition, &database, &user, learnt);
-            let address = self.address_index(&new.address);
+            let address = self.hold_address(&new.address);
             let settings = self.config.pool_settings(&definition, &user);
+            let is_automatic = !self.config.databases.contains_key(&*database);
             let pool = self.pool_mut(id);
             pool.removed = false;
             pool.settings = settings;
+            pool.is_automatic = is_automatic;
+            pool.is_prewarmed = !is_automatic && definition.user.is_some();
+            // The new one is held, and the old one let go, whether they differ or not.
+            let old = std::mem::replace(&mut pool.address, address);
             if *pool.target != new {
                 pool.target = Arc::new(new);
-                pool.address = address;
                 pool.failure = None;
                 pool.recovery.reset(now);
             }
+            self.release_address(old);
             self.join_caps(id);
         }
-    }
-}
-
-fn login_limits(config: &PoolerConfig) -> LoginLimits {
-    LoginLimits {
-        concurrency: u32::try_from(config.general.server_login_concurrency).unwrap_or(u32::MAX),
-        rate_per_second: config.general.server_login_rate,
     }
 }
 

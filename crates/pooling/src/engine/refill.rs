@@ -29,15 +29,16 @@ impl Engine {
             return;
         }
         let now = self.now;
+        self.note_overdue(id);
         let pool = self.pool(id);
         let wanted = pool.wanted();
         if wanted == 0 {
             self.update_need(id);
             return;
         }
-        let room = pool.settings.pool_size.saturating_sub(pool.total()).min(self.cap_room(id));
+        let room = pool.room().min(self.cap_room(id));
         if room == 0 {
-            if self.pool(id).has_waiters() && self.pool(id).total() < self.pool(id).settings.pool_size {
+            if self.pool(id).has_waiters() && self.pool(id).room() > 0 {
                 self.make_room(transport, id);
             }
             self.update_need(id);
@@ -53,7 +54,7 @@ impl Engine {
             }
         }
         let address = self.pool(id).address;
-        let pacer = &mut self.addresses[address].pacer;
+        let pacer = self.pacer(address);
         let allowed = pacer.may_start(now, count);
         if allowed > 0 {
             pacer.started(now, allowed);
@@ -61,12 +62,7 @@ impl Engine {
         if allowed < count {
             match pacer.next_start_at(now) {
                 Some(at) => self.arm_pool_at(id, at.max(now + Duration::from_millis(1))),
-                // Room comes only with the end of a login, perhaps of another pool.
-                None if !self.pool(id).hungry => {
-                    self.pool_mut(id).hungry = true;
-                    self.addresses[address].hungry.push(id);
-                }
-                None => {}
+                None => self.note_hungry(id),
             }
         }
         for _ in 0..allowed {
@@ -82,10 +78,14 @@ impl Engine {
         self.enter_caps(id);
         let limit = self.config.general.server_connect_timeout;
         let pool = self.pool_mut(id);
+        if pool.total() >= pool.settings.pool_size {
+            info!(database = %pool.database, user = %pool.user, "{}", texts::RESERVE_TAKEN);
+        }
         pool.logins += 1;
         pool.recovery.started(now);
         let target = pool.target.clone();
         let address = pool.address;
+        self.hold_again(address);
         self.attempts.insert(attempt, Attempt { pool: id, address, started_at: now, target: target.clone() });
         transport.open_server(OpenServer { attempt, pool: id, target, limit });
     }
@@ -95,7 +95,7 @@ impl Engine {
     pub fn on_server_opened(&mut self, attempt: AttemptId, opened: &OpenedServer) -> Option<ServerId> {
         let now = self.now;
         let Attempt { pool: id, address, started_at, target } = self.attempts.remove(&attempt)?;
-        self.addresses[address].pacer.finished(now, started_at);
+        self.pacer(address).finished(now, started_at);
         let reported = opened.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let tracked = self.parameters.reported(reported);
         let pool = self.pool_mut(id);
@@ -104,6 +104,7 @@ impl Engine {
             self.leave_caps(id);
             self.fill_freed_place_soon(id);
             self.feed_hungry_soon(address);
+            self.release_address(address);
             return None;
         }
         pool.recovery.succeeded(now, started_at);
@@ -118,7 +119,9 @@ impl Engine {
             }
         }
         info!(database = %pool.database, user = %pool.user, process_id = opened.process_id, "new connection to server");
-        let server = Server::new(id, opened, tracked, now);
+        let mut server = Server::new(id, opened, tracked, now);
+        self.begin_lifetime(&mut server);
+        self.release_address(address);
         let inserted = self.servers.insert(server);
         if inserted.is_none() {
             self.leave_caps(id);
@@ -153,7 +156,7 @@ impl Engine {
         };
         let [a, b, c, d, e, f, g, h, ..] = transport.random();
         let jitter = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
-        self.addresses[address].pacer.failed(now, started_at, failure.cause, jitter);
+        self.pacer(address).failed(now, started_at, failure.cause, jitter);
         self.leave_caps(id);
         let pool = self.pool_mut(id);
         pool.logins -= 1;
@@ -171,22 +174,7 @@ impl Engine {
         }
         self.fill_freed_place(transport, id);
         self.feed_hungry(transport, address);
-    }
-
-    /// The same without a driver at hand: they are looked at in this turn still.
-    fn feed_hungry_soon(&mut self, address: AddressIndex) {
-        for pool in std::mem::take(&mut self.addresses[address].hungry) {
-            self.pool_mut(pool).hungry = false;
-            self.arm_pool_at(pool, self.now);
-        }
-    }
-
-    /// Pools that wait for the end of a login of the same address.
-    pub(super) fn feed_hungry(&mut self, transport: &mut impl Transport, address: AddressIndex) {
-        for pool in std::mem::take(&mut self.addresses[address].hungry) {
-            self.pool_mut(pool).hungry = false;
-            self.refill(transport, pool);
-        }
+        self.release_address(address);
     }
 
     /// No server is there and none will come soon: those who wait hear why, at once. A permanent error tells at the
@@ -247,6 +235,9 @@ impl Engine {
 
     /// Looks at a pool whose timer is due: who has waited too long, and whether servers may be opened again.
     pub(super) fn check_pool(&mut self, transport: &mut impl Transport, id: PoolId) {
+        if self.pool(id).is_free || self.forget_if_unused(id) {
+            return;
+        }
         let limit = self.pool(id).settings.query_wait_timeout;
         let now = self.now;
         let detail = match &self.pool(id).failure {
@@ -261,6 +252,7 @@ impl Engine {
             pool.counters.wait_timeouts += 1;
             self.dismiss_client(transport, client, &farewell, "query_wait_timeout");
         }
+        self.notify_waiters(transport, id);
         self.serve_from_idle(transport, id);
         self.refill(transport, id);
         self.refuse_if_hopeless(transport, id);
@@ -271,9 +263,11 @@ impl Engine {
     pub(super) fn arm_pool(&mut self, id: PoolId) {
         let pool = self.pool(id);
         let limit = pool.settings.query_wait_timeout;
-        let next = [pool.line.next_deadline(limit), pool.welcomes.next_deadline(limit)];
+        let next =
+            [pool.line.next_deadline(limit), pool.welcomes.next_deadline(limit), self.next_wait_notice(id)];
         if let Some(at) = next.into_iter().flatten().min() {
             self.arm_pool_at(id, at);
         }
+        self.arm_unused(id);
     }
 }

@@ -51,6 +51,7 @@ impl Engine {
             self.arm_active(id);
         }
         for id in self.servers.ids() {
+            self.renew_lifetime(id);
             self.rearm_server_idle(id);
         }
         self.open_minimum_pools(transport);
@@ -81,16 +82,7 @@ impl Engine {
         self.pool_mut(id).settings.min_pool_size = 0;
         let pool = self.pool(id);
         self.pool_index.remove(&(pool.database.clone(), pool.user.clone()));
-        self.free_if_removed(id);
-    }
-
-    /// A removed pool without anything left gives its place to others.
-    pub(super) fn free_if_removed(&mut self, id: PoolId) {
-        let pool = self.pool(id);
-        if pool.removed && pool.total() == 0 && pool.clients == 0 && !self.free_pools.contains(&id) {
-            self.leave_all_caps(id);
-            self.free_pools.push(id);
-        }
+        self.settle_pool(id);
     }
 
     /// The clients and servers of each pool.
@@ -114,6 +106,8 @@ impl Engine {
             server.close_needed = Some(cause);
             if matches!(server.state, ServerState::Idle) {
                 self.close_server(transport, server_id, cause);
+            } else {
+                self.end_session_if_retired(transport, server_id);
             }
         }
     }
@@ -122,7 +116,7 @@ impl Engine {
     fn shrink_pool(&mut self, transport: &mut impl Transport, id: PoolId) {
         loop {
             let pool = self.pool(id);
-            if pool.live() + pool.logins <= pool.settings.pool_size {
+            if pool.live() + pool.logins <= pool.greatest_size() {
                 return;
             }
             let Some(&oldest) = pool.idle.front() else { return };

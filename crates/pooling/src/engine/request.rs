@@ -11,6 +11,7 @@ use tracing::debug;
 
 /// The end of a session.
 const TERMINATE: u8 = b'X';
+const QUERY: u8 = b'Q';
 const SYNC: u8 = b'S';
 const FLUSH: u8 = b'H';
 const COPY_DATA: u8 = b'd';
@@ -54,6 +55,9 @@ impl Engine {
             let whole = head.total <= bytes.len();
             match head.tag {
                 TERMINATE => return self.client_gone(transport, id, "client close request"),
+                QUERY if self.config.general.disable_pqexec => {
+                    return self.refuse_simple_query(transport, id);
+                }
                 // Outside a batch and a COPY the server would ignore them, so no server is spent on them.
                 FLUSH | COPY_DATA | COPY_DONE | COPY_FAIL if whole => bytes = &bytes[head.total..],
                 COPY_DATA if bytes.len() >= enough => break Some(head.total),
@@ -146,6 +150,12 @@ impl Engine {
             return;
         }
         self.skip(transport, id, &held);
+    }
+
+    /// The client has sent a simple query where `disable_pqexec` forbids it.
+    pub(super) fn refuse_simple_query(&mut self, transport: &mut impl Transport, id: ClientId) {
+        let farewell = texts::fatal(texts::NOT_SUPPORTED, texts::NO_SIMPLE_QUERIES);
+        self.dismiss_client(transport, id, &farewell, texts::NO_SIMPLE_QUERIES);
     }
 
     /// The client's bytes are not the protocol.

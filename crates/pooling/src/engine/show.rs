@@ -22,10 +22,11 @@ impl Engine {
             .enumerate()
             .map(|(index, row)| ((row.database.clone(), row.user.clone()), index))
             .collect();
-        for (_, server) in self.servers.iter() {
+        for (id, server) in self.servers.iter() {
             let pool = self.pool(server.pool);
             let Some(&index) = at.get(&(pool.database.clone(), pool.user.clone())) else { continue };
             let row = &mut rows[index];
+            row.cl_active_cancel_req += self.cancellers.get(&id).map_or(0, Vec::len);
             if server.cancels > 0 {
                 row.sv_active_cancel += 1;
             }
@@ -51,12 +52,7 @@ impl Engine {
             user: pool.user.clone(),
             cl_active: pool.clients.saturating_sub(waiting),
             cl_waiting: waiting,
-            cl_active_cancel_req: self
-                .cancellers
-                .iter()
-                .filter(|&(&server, _)| self.servers.find(server).is_some_and(|server| server.pool == id))
-                .map(|(_, requesters)| requesters.len())
-                .sum(),
+            cl_active_cancel_req: 0,
             sv_active: pool.active,
             sv_active_cancel: 0,
             sv_being_canceled: 0,

@@ -4,7 +4,6 @@
 mod limits;
 
 use super::Engine;
-use super::handoff::is_over;
 use crate::client::{ClientState, NEVER};
 use crate::close_cause::CloseCause;
 use crate::connection::{ClientId, ConnectionId, PoolId, ServerId};
@@ -210,8 +209,7 @@ impl Engine {
         let settings = &self.pool(server.pool).settings;
         let idle = self.config.general.server_idle_timeout;
         let by_idle = (!idle.is_zero()).then(|| server.used_at + idle);
-        let by_age =
-            (!settings.server_lifetime.is_zero()).then(|| server.opened_at + settings.server_lifetime);
+        let by_age = (!settings.server_lifetime.is_zero()).then_some(server.old_at);
         by_idle.into_iter().chain(by_age).min()
     }
 
@@ -234,12 +232,12 @@ impl Engine {
                 let pool_id = server.pool;
                 let pool = self.pool(pool_id);
                 let lifetime = pool.settings.server_lifetime;
-                let too_old = is_over(now, server.opened_at, lifetime);
-                if !too_old && pool.live() <= pool.settings.min_pool_size {
+                let too_old = !lifetime.is_zero() && now >= server.old_at;
+                if !too_old && pool.live() <= pool.minimum() {
                     // One of the minimum: it may be idle.
                     let idle = self.config.general.server_idle_timeout;
                     let at = now + idle;
-                    return Some(if lifetime.is_zero() { at } else { at.min(server.opened_at + lifetime) });
+                    return Some(if lifetime.is_zero() { at } else { at.min(server.old_at) });
                 }
                 let cause = if too_old { CloseCause::Lifetime } else { CloseCause::IdleTimeout };
                 self.close_server(transport, id, cause);

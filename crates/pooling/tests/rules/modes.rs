@@ -5,7 +5,7 @@ use std::time::Duration;
 
 #[test]
 fn a_session_keeps_its_server_until_it_ends_and_the_next_one_gets_it_clean() {
-    let mut bench = Bench::new(config("pool_mode = session\ndefault_pool_size = 1\n"));
+    let mut bench = Bench::new(config("pool_mode = session\ndefault_pool_size = 1\nquery_wait_notify = 0\n"));
     let first = bench.login();
     let second = bench.login();
     bench.say(first, &query("SELECT 1"));

@@ -77,6 +77,8 @@ fn database<'a>(
         password: None,
         pool_size: None,
         min_pool_size: None,
+        reserve_pool_size: None,
+        max_db_client_connections: None,
         max_db_connections: None,
         query_wait_timeout: None,
         server_lifetime: None,

@@ -12,6 +12,8 @@ pub struct PoolSettings {
     pub pool_size: usize,
     /// Server connections kept open.
     pub min_pool_size: usize,
+    /// Extra server connections for clients that have waited for `reserve_pool_timeout`.
+    pub reserve_pool_size: usize,
     /// Longest wait for a server.
     pub query_wait_timeout: Duration,
     /// Longest query.
@@ -41,6 +43,23 @@ impl PoolerConfig {
         self.databases.get(name).or(self.fallback_database.as_ref())
     }
 
+    /// Most clients of a database; 0 = no limit.
+    #[must_use]
+    pub fn client_limit_of_database(&self, name: &str) -> usize {
+        self.find_database(name)
+            .and_then(|database| database.max_db_client_connections)
+            .unwrap_or(self.general.max_db_client_connections)
+    }
+
+    /// Most clients that log in as a user; 0 = no limit.
+    #[must_use]
+    pub fn client_limit_of_user(&self, name: &str) -> usize {
+        self.users
+            .get(name)
+            .and_then(|user| user.max_user_client_connections)
+            .unwrap_or(self.general.max_user_client_connections)
+    }
+
     /// The settings of the pool of `user` on a database.
     #[must_use]
     pub fn pool_settings(&self, database: &Database, user: &str) -> PoolSettings {
@@ -53,6 +72,10 @@ impl PoolerConfig {
             pool_size,
             // A user's smaller pool wins over the database's minimum.
             min_pool_size: min_pool_size.min(pool_size),
+            reserve_pool_size: user
+                .and_then(|user| user.reserve_pool_size)
+                .or(database.reserve_pool_size)
+                .unwrap_or(general.reserve_pool_size),
             query_wait_timeout: user
                 .and_then(|user| user.query_wait_timeout)
                 .or(database.query_wait_timeout)

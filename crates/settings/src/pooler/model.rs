@@ -137,6 +137,10 @@ pub struct General {
     pub unix_socket_dir: Option<PathBuf>,
     /// Mode of the Unix socket.
     pub unix_socket_mode: u32,
+    /// Group of the Unix socket, by name or number.
+    pub unix_socket_group: Option<String>,
+    /// Other processes may listen on the same TCP port.
+    pub so_reuseport: bool,
     /// `listen(2)` backlog.
     pub listen_backlog: u32,
     /// User to become after the sockets are bound.
@@ -177,12 +181,22 @@ pub struct General {
     pub default_pool_size: usize,
     /// Server connections kept open per pool.
     pub min_pool_size: usize,
+    /// Extra server connections of a pool whose clients have waited for `reserve_pool_timeout`.
+    pub reserve_pool_size: usize,
+    /// Wait before the extra ones are used.
+    pub reserve_pool_timeout: Duration,
+    /// Most clients per database; 0 = off.
+    pub max_db_client_connections: usize,
+    /// Most clients per login user; 0 = off.
+    pub max_user_client_connections: usize,
     /// Most server connections per database; 0 = off.
     pub max_db_connections: usize,
     /// Most server connections per user; 0 = off.
     pub max_user_connections: usize,
     /// Longest wait for a server.
     pub query_wait_timeout: Duration,
+    /// Wait after which a client is told that it waits.
+    pub query_wait_notify: Duration,
     /// Longest query.
     pub query_timeout: Duration,
     /// Longest silence of a client inside a transaction.
@@ -223,6 +237,18 @@ pub struct General {
     pub pool_mode: PoolMode,
     /// Run when a client of session mode leaves; empty for none.
     pub server_reset_query: String,
+    /// Run it after each transaction in the other modes too.
+    pub server_reset_query_always: bool,
+    /// In session mode a server that a reload replaces goes at the end of its transaction.
+    pub server_fast_close: bool,
+    /// Notice to each client at login; none if empty.
+    pub login_notify_message: Option<String>,
+    /// Refuse the simple query protocol.
+    pub disable_pqexec: bool,
+    /// Time without clients and servers after which a pool of a name that the `*` line serves is forgotten.
+    pub autodb_idle_timeout: Duration,
+    /// The same for every pool.
+    pub pool_idle_timeout: Duration,
     /// What becomes of a running query when its client is gone.
     pub client_disconnect: ClientDisconnect,
     /// While others wait: longest time that a client may refuse to read its result.
@@ -243,7 +269,8 @@ pub struct General {
     pub metrics_listen: Option<SocketAddr>,
 }
 
-/// TCP keepalive (`tcp_keepalive`, `tcp_keepcnt`, `tcp_keepidle`, `tcp_keepintvl`, `tcp_user_timeout`).
+/// What every TCP socket gets: keepalive (`tcp_keepalive`, `tcp_keepcnt`, `tcp_keepidle`, `tcp_keepintvl`,
+/// `tcp_user_timeout`) and `tcp_socket_buffer`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keepalive {
     /// On at all.
@@ -256,6 +283,8 @@ pub struct Keepalive {
     pub interval_s: u32,
     /// `TCP_USER_TIMEOUT` in milliseconds; 0 = the system's.
     pub user_timeout_ms: u32,
+    /// Bytes of the system's buffers for each direction (`SO_SNDBUF`, `SO_RCVBUF`); 0 = the system's.
+    pub buffer_bytes: u32,
 }
 
 /// A line of `[databases]`.
@@ -273,6 +302,10 @@ pub struct Database {
     pub pool_size: Option<usize>,
     /// Overrides `min_pool_size`.
     pub min_pool_size: Option<usize>,
+    /// Overrides `reserve_pool_size`.
+    pub reserve_pool_size: Option<usize>,
+    /// Overrides `max_db_client_connections`.
+    pub max_db_client_connections: Option<usize>,
     /// Overrides `max_db_connections`.
     pub max_db_connections: Option<usize>,
     /// Overrides `query_wait_timeout`.
@@ -298,6 +331,10 @@ pub struct Database {
 pub struct UserSettings {
     /// Overrides the database's and the default pool size.
     pub pool_size: Option<usize>,
+    /// Overrides the database's and the general `reserve_pool_size`.
+    pub reserve_pool_size: Option<usize>,
+    /// Overrides `max_user_client_connections`.
+    pub max_user_client_connections: Option<usize>,
     /// Overrides `max_user_connections`.
     pub max_user_connections: Option<usize>,
     /// Overrides `query_timeout`.

@@ -2,7 +2,6 @@
 
 use super::model::{Database, General, UserSettings};
 use super::value::{Refusal, Value};
-use crate::units::MAX_DURATION_S;
 use crate::written::Dialect;
 use std::time::Duration;
 
@@ -150,7 +149,6 @@ const DURATION_FROM_1_MS: Kind = Kind::Duration { minimum: Duration::from_millis
 /// Counts of connections and the like, 0 included.
 const COUNT: Kind = Kind::Integer { minimum: 0, maximum: 10_000_000 };
 const COUNT_FROM_1: Kind = Kind::Integer { minimum: 1, maximum: 10_000_000 };
-const SECONDS: Kind = Kind::Integer { minimum: 0, maximum: MAX_DURATION_S };
 const PORT: Kind = Kind::Integer { minimum: 0, maximum: 65535 };
 const POOL_MODE: Kind = Kind::Choice { built: &["session", "transaction", "statement"], not_built: &[] };
 const SSLMODE: Kind = Kind::Choice {

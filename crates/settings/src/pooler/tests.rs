@@ -93,6 +93,9 @@ log_connections = 0
 max_client_conn = 10000
 unix_socket_mode = 0700
 drain_timeout = 60
+reserve_pool_timeout = 1
+query_wait_notify = 2
+pool_idle_timeout = 1h
 ";
     let toml = r#"
 [pooler]
@@ -130,7 +133,7 @@ fn durations_sizes_and_switches_are_typed() {
         "query_timeout = 500ms\nserver_lifetime = 1h\nclient_idle_timeout = 0.25\nwaiter_buffer = 8kB\n\
          drain_limit = 1MB\nserver_round_robin = yes\nlog_stats = off\nclient_disconnect = finish\n\
          log_format = json\nmetrics_listen = localhost:9127\nignore_startup_parameters = a,b , c\n\
-         tcp_keepcnt = 3\ntcp_keepidle = 4\ntcp_keepintvl = 5\ntcp_user_timeout = 6\ntcp_keepalive = 0",
+         tcp_keepcnt = 3\ntcp_keepidle = 4\ntcp_keepintvl = 5\ntcp_user_timeout = 6\ntcp_socket_buffer = 7\ntcp_keepalive = 0",
     );
     let general = parse_ini(&text).unwrap().config.general;
     assert_eq!(general.query_timeout, Duration::from_millis(500));
@@ -142,7 +145,8 @@ fn durations_sizes_and_switches_are_typed() {
     assert_eq!(general.log_format, LogFormat::Json);
     assert_eq!(general.metrics_listen.map(|address| address.to_string()).as_deref(), Some("127.0.0.1:9127"));
     assert_eq!(general.ignore_startup_parameters, ["a", "b", "c"]);
-    let expected = Keepalive { enabled: false, count: 3, idle_s: 4, interval_s: 5, user_timeout_ms: 6 };
+    let expected =
+        Keepalive { enabled: false, count: 3, idle_s: 4, interval_s: 5, user_timeout_ms: 6, buffer_bytes: 7 };
     assert_eq!(general.tcp_keepalive, expected);
 }
 
@@ -177,8 +181,8 @@ fn what_has_no_effect_is_accepted_with_its_reason() {
 #[test]
 fn values_that_ask_for_nothing_are_accepted_where_nothing_is_built() {
     let text = general(
-        "reserve_pool_size = 0\nclient_tls_sslmode = DISABLE\nserver_tls_sslmode = disable\nso_reuseport = off\n\
-         peer_id = 0\nauth_hba_file =\npool_idle_timeout = 0s\nautodb_idle_timeout = 0",
+        "client_tls_sslmode = DISABLE\nserver_tls_sslmode = disable\nsyslog = off\n\
+         peer_id = 0\nauth_hba_file =\ndns_zone_check_period = 0s",
     );
     let loaded = parse_ini(&text).unwrap();
     assert!(note(&loaded, "no-effect").is_none());

@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 const KEEPALIVE: Keepalive =
-    Keepalive { enabled: true, count: 0, idle_s: 0, interval_s: 0, user_timeout_ms: 0 };
+    Keepalive { enabled: true, count: 0, idle_s: 0, interval_s: 0, user_timeout_ms: 0, buffer_bytes: 0 };
 
 /// What the stand-in does after it has read something, in this order.
 enum Act {

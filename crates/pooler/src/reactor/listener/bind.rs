@@ -1,9 +1,10 @@
 //! Binding listening sockets, with errors that say which address, why, and what helps.
 
 use super::{Endpoint, Listener, UnixPath, set_keepalive};
+use nix::unistd::Group;
 use rustix::fs::{Mode, chmod};
 use rustix::io::Errno;
-use rustix::net::sockopt::{set_ipv6_v6only, set_socket_reuseaddr, set_tcp_nodelay};
+use rustix::net::sockopt::{set_ipv6_v6only, set_socket_reuseaddr, set_socket_reuseport, set_tcp_nodelay};
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, getsockname, listen, socket_with,
 };
@@ -40,6 +41,9 @@ pub enum BindError {
         /// Where.
         path: PathBuf,
     },
+    /// `unix_socket_group` names nobody.
+    #[error("there is no group {0:?} on this system; correct `unix_socket_group`")]
+    NoSuchGroup(String),
     /// Something else has that name.
     #[error("cannot listen on the Unix socket {}: a file that is no socket has this name; move it away", path.display())]
     NotASocket {
@@ -48,13 +52,24 @@ pub enum BindError {
     },
 }
 
-/// Binds a TCP address; accepted connections inherit its options.
+/// Who may connect to a Unix socket.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UnixAccess<'a> {
+    /// Mode of its file.
+    pub(crate) mode: u32,
+    /// Group of its file, by name or number; the process's if none.
+    pub(crate) group: Option<&'a str>,
+}
+
+/// Binds a TCP address; accepted connections inherit its options. With `reuse_port` other processes of the same user may
+/// bind it as well.
 ///
 /// # Errors
 /// [`BindError::Tcp`].
 pub(crate) fn bind_tcp(
     address: SocketAddr,
     backlog: u32,
+    reuse_port: bool,
     keepalive: Keepalive,
 ) -> Result<Listener, BindError> {
     let failed = |error| BindError::Tcp { address, error };
@@ -62,6 +77,9 @@ pub(crate) fn bind_tcp(
         let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let descriptor = socket_with(family, SocketType::STREAM, flags(), None)?;
         set_socket_reuseaddr(&descriptor, true)?;
+        if reuse_port {
+            set_socket_reuseport(&descriptor, true)?;
+        }
         if address.is_ipv6() {
             // `*` is bound for both families by two sockets.
             set_ipv6_v6only(&descriptor, true)?;
@@ -81,7 +99,14 @@ pub(crate) fn bind_tcp(
 ///
 /// # Errors
 /// Any [`BindError`] but the first.
-pub(crate) fn bind_unix(directory: &Path, port: u16, mode: u32, backlog: u32) -> Result<Listener, BindError> {
+pub(crate) fn bind_unix(
+    directory: &Path,
+    port: u16,
+    access: UnixAccess<'_>,
+    backlog: u32,
+) -> Result<Listener, BindError> {
+    let group = access.group.map(group_id).transpose()?;
+
     let path = directory.join(format!(".s.PGSQL.{port}"));
     super::unix_path::make_room(&path)?;
     let bound = || -> io::Result<(OwnedFd, UnixPath)> {
@@ -89,7 +114,10 @@ pub(crate) fn bind_unix(directory: &Path, port: u16, mode: u32, backlog: u32) ->
         bind(&descriptor, &SocketAddrUnix::new(&path)?)?;
         let path = UnixPath::of(path.clone())?;
         // Nobody can connect before it listens, so nobody slips in before the mode is set.
-        chmod(path.as_path(), Mode::from_raw_mode(mode))?;
+        if group.is_some() {
+            std::os::unix::fs::chown(path.as_path(), None, group)?;
+        }
+        chmod(path.as_path(), Mode::from_raw_mode(access.mode))?;
         listen(&descriptor, backlog_of(backlog))?;
         Ok((descriptor, path))
     };
@@ -120,6 +148,14 @@ impl Listener {
     }
 }
 
+fn group_id(group: &str) -> Result<u32, BindError> {
+    if let Ok(number) = group.parse() {
+        return Ok(number);
+    }
+    let found = Group::from_name(group).ok().flatten();
+    found.map(|group| group.gid.as_raw()).ok_or_else(|| BindError::NoSuchGroup(group.to_owned()))
+}
+
 fn flags() -> SocketFlags {
     SocketFlags::NONBLOCK | SocketFlags::CLOEXEC
 }
@@ -131,10 +167,12 @@ fn backlog_of(backlog: u32) -> i32 {
 
 fn cure(error: &io::Error) -> &'static str {
     match Errno::from_io_error(error) {
-        Some(Errno::ADDRINUSE) => "; another process listens there: stop it, or choose another listen_port",
+        Some(Errno::ADDRINUSE) => {
+            "; another process listens there: stop it, or choose another listen_port (or so_reuseport in both)"
+        }
         Some(Errno::ADDRNOTAVAIL) => "; this machine has no such address: correct listen_addr",
         Some(Errno::ACCESS | Errno::PERM) => {
-            "; not permitted: choose a port above 1023 or a folder that this user may write"
+            "; not permitted: choose a port above 1023, or a folder and a group that are this user's"
         }
         Some(Errno::NOENT) => "; the folder does not exist: create it, or correct unix_socket_dir",
         Some(Errno::NAMETOOLONG | Errno::INVAL) => {

@@ -1,7 +1,8 @@
-//! TCP keepalive of a socket.
+//! Options of a TCP socket.
 
 use rustix::net::sockopt::{
-    set_socket_keepalive, set_tcp_keepcnt, set_tcp_keepidle, set_tcp_keepintvl, set_tcp_user_timeout,
+    set_socket_keepalive, set_socket_recv_buffer_size, set_socket_send_buffer_size, set_tcp_keepcnt,
+    set_tcp_keepidle, set_tcp_keepintvl, set_tcp_user_timeout,
 };
 use settings::pooler::Keepalive;
 use std::io;
@@ -25,6 +26,11 @@ pub(crate) fn set_keepalive(descriptor: BorrowedFd<'_>, keepalive: Keepalive) ->
         if keepalive.interval_s > 0 {
             set_tcp_keepintvl(descriptor, seconds(keepalive.interval_s))?;
         }
+    }
+    if keepalive.buffer_bytes > 0 {
+        // The system doubles it, for its own book-keeping, and has a limit of its own.
+        set_socket_recv_buffer_size(descriptor, keepalive.buffer_bytes as usize)?;
+        set_socket_send_buffer_size(descriptor, keepalive.buffer_bytes as usize)?;
     }
     if keepalive.user_timeout_ms > 0 {
         set_tcp_user_timeout(descriptor, keepalive.user_timeout_ms)?;

@@ -18,7 +18,8 @@ fn bench() -> Bench {
     let poll = Poll::new().unwrap();
     let inbox = Arc::new(Inbox::new(Waker::new(poll.registry(), Token(usize::MAX)).unwrap()));
     let (sender, requests) = channel();
-    let keepalive = Keepalive { enabled: true, count: 0, idle_s: 0, interval_s: 0, user_timeout_ms: 0 };
+    let keepalive =
+        Keepalive { enabled: true, count: 0, idle_s: 0, interval_s: 0, user_timeout_ms: 0, buffer_bytes: 0 };
     let sockets = Sockets::new(poll.registry().try_clone().unwrap(), sender, inbox, keepalive);
     Bench { poll, sockets, requests }
 }

@@ -33,7 +33,8 @@ struct Bench {
 impl Bench {
     fn start() -> Self {
         let config = Arc::new(settings::pooler::parse_ini(CONFIG).unwrap().config);
-        let listener = bind_tcp("127.0.0.1:0".parse().unwrap(), 16, config.general.tcp_keepalive).unwrap();
+        let listener =
+            bind_tcp("127.0.0.1:0".parse().unwrap(), 16, false, config.general.tcp_keepalive).unwrap();
         let address = listener.tcp_address().unwrap();
         let seed = Seed::new(Listeners::new(vec![listener])).unwrap();
         let (sender, requests) = channel();

@@ -12,6 +12,8 @@ pub(super) struct Limits {
     pub(super) message: u32,
     /// Messages up to this are sent whole or not at all.
     pub(super) hold: usize,
+    /// No simple queries.
+    pub(super) extended_only: bool,
 }
 
 /// What has been found.
@@ -33,6 +35,8 @@ pub(super) enum Stop {
     Terminate,
     /// Not the protocol.
     Broken(String),
+    /// A simple query where there may be none.
+    SimpleQuery,
     /// It asks for more than the pooler keeps for a client.
     TooMuch(String),
     /// Too much in flight, or the next message depends on what that comes to.
@@ -64,6 +68,9 @@ pub(super) fn scan(
         };
         if head.tag == b'X' {
             break Stop::Terminate;
+        }
+        if head.tag == b'Q' && limits.extended_only {
+            break Stop::SimpleQuery;
         }
         let whole = head.total <= rest.len();
         if !whole && head.total <= limits.hold {

@@ -1,13 +1,13 @@
 use super::*;
 use crate::pooler::parse_ini;
 
-fn settings(user: &str, database: &str) -> PoolSettings {
+fn config() -> PoolerConfig {
     let text = "
 [databases]
 plain = host=127.0.0.1
-own = host=127.0.0.1 pool_size=6 min_pool_size=2 max_db_connections=7 query_wait_timeout=8 server_lifetime=9 client_disconnect=finish pool_mode=session
+own = host=127.0.0.1 pool_size=6 min_pool_size=2 reserve_pool=3 max_db_client_connections=4 max_db_connections=7 query_wait_timeout=8 server_lifetime=9 client_disconnect=finish pool_mode=session
 [users]
-joe = pool_size=1 max_user_connections=12 query_wait_timeout=13 query_timeout=14 idle_transaction_timeout=15 transaction_timeout=16 client_idle_timeout=17 client_disconnect=close pool_mode=statement
+joe = pool_size=1 reserve_pool_size=0 max_user_client_connections=5 max_user_connections=12 query_wait_timeout=13 query_timeout=14 idle_transaction_timeout=15 transaction_timeout=16 client_idle_timeout=17 client_disconnect=close pool_mode=statement
 [pgbouncer]
 pool_mode = transaction
 default_pool_size = 20
@@ -20,8 +20,15 @@ idle_transaction_timeout = 25
 transaction_timeout = 26
 client_idle_timeout = 27
 server_lifetime = 28
+reserve_pool_size = 29
+max_db_client_connections = 30
+max_user_client_connections = 31
 ";
-    let config = parse_ini(text).unwrap().config;
+    parse_ini(text).unwrap().config
+}
+
+fn settings(user: &str, database: &str) -> PoolSettings {
+    let config = config();
     config.pool_settings(&config.databases[database], user)
 }
 
@@ -30,6 +37,7 @@ fn general_settings_count_where_nothing_else_is_written() {
     let expected = PoolSettings {
         pool_size: 20,
         min_pool_size: 1,
+        reserve_pool_size: 29,
         query_wait_timeout: Duration::from_secs(23),
         query_timeout: Duration::from_secs(24),
         idle_transaction_timeout: Duration::from_secs(25),
@@ -68,4 +76,19 @@ fn user_counts_before_database() {
     assert_eq!(settings.client_disconnect, ClientDisconnect::Close);
     assert_eq!(settings.pool_mode, PoolMode::Statement);
     assert_eq!((settings.max_db_connections, settings.server_lifetime), (7, Duration::from_secs(9)));
+}
+
+#[test]
+fn extra_connections_are_the_users_before_the_databases_before_the_general_ones() {
+    let of = |user, database| settings(user, database).reserve_pool_size;
+    assert_eq!((of("ann", "plain"), of("ann", "own"), of("joe", "own")), (29, 3, 0));
+}
+
+#[test]
+fn limits_on_clients_are_those_of_the_line_before_the_general_ones() {
+    let config = config();
+    assert_eq!(config.client_limit_of_database("plain"), 30);
+    assert_eq!(config.client_limit_of_database("own"), 4);
+    assert_eq!(config.client_limit_of_user("ann"), 31);
+    assert_eq!(config.client_limit_of_user("joe"), 5);
 }

@@ -20,14 +20,14 @@ pub(super) const SETTINGS: &[Setting<General>] = &[
     // Servers.
     Setting::new("server_connect_timeout", DURATION_FROM_1_MS, "15", field!(General, server_connect_timeout), "Longest connect and login to a server."),
     Setting::new("server_login_retry", DURATION, "15", field!(General, server_login_retry), "How long a failing server is asked again before waiting clients hear of it."),
-    Setting::new("server_lifetime", DURATION, "3600", field!(General, server_lifetime), "Age after which an unused server connection is replaced; 0 = used once."),
+    Setting::new("server_lifetime", DURATION, "3600", field!(General, server_lifetime), "Age after which an unused server connection is replaced, up to a tenth earlier, so that those opened at once do not go at once; 0 = used once."),
     Setting::new("server_idle_timeout", DURATION, "600", field!(General, server_idle_timeout), "Idle time after which a server connection is closed; 0 = never."),
     Setting::new("server_check_delay", DURATION, "30", field!(General, server_check_delay), "Idle time after which a server connection is tested before use; 0 = before each use."),
     // Pools and the process.
     Setting::new("drain_timeout", DURATION, "0", field!(General, drain_timeout), "Longest drain after TERM or INT; 0 = as long as clients stay.").toml("60").own().restart(),
     Setting::new("suspend_timeout", DURATION, "10", NoEffect("there is no SUSPEND"), "Longest SUSPEND."),
-    Setting::new("autodb_idle_timeout", DURATION, "3600", NotBuilt(&["0"]), "Forget names served by the `*` line that are idle.").toml("0"),
-    Setting::new("pool_idle_timeout", DURATION, "0", NotBuilt(&["0"]), "Drop pools that are idle."),
+    Setting::new("autodb_idle_timeout", DURATION, "3600", field!(General, autodb_idle_timeout), "Time without clients and servers after which a pool of a name that the `*` line serves is forgotten; 0 = never."),
+    Setting::new("pool_idle_timeout", DURATION, "0", field!(General, pool_idle_timeout), "The same for every pool; 0 = never.").toml("3600"),
     Setting::new("dns_max_ttl", DURATION, "15", NoEffect(NAMES_ARE_NOT_CACHED), "Longest time that an address is kept."),
     Setting::new("dns_nxdomain_ttl", DURATION, "15", NoEffect(NAMES_ARE_NOT_CACHED), "Longest time that a failed look-up is kept."),
     Setting::new("dns_zone_check_period", DURATION, "0", NotBuilt(&["0"]), "How often zones are checked for changes."),

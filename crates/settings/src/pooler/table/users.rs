@@ -1,5 +1,4 @@
 use super::super::model::UserSettings;
-use super::Status::NotBuilt;
 use super::{CLIENT_DISCONNECT, COUNT, COUNT_FROM_1, DURATION, POOL_MODE, Setting, field};
 
 #[rustfmt::skip] // One line a setting.
@@ -13,6 +12,6 @@ pub(super) const SETTINGS: &[Setting<UserSettings>] = &[
     Setting::new("client_idle_timeout", DURATION, "", field!(UserSettings, client_idle_timeout), "In place of the general one."),
     Setting::new("client_disconnect", CLIENT_DISCONNECT, "", field!(UserSettings, client_disconnect), "In place of the database's and the general one.").own(),
     Setting::new("pool_mode", POOL_MODE, "", field!(UserSettings, pool_mode), "In place of the database's and the general one."),
-    Setting::new("reserve_pool_size", COUNT, "", NotBuilt(&["0"]), "Extra server connections under strain."),
-    Setting::new("max_user_client_connections", COUNT, "", NotBuilt(&["0"]), "Most clients of the user."),
+    Setting::new("reserve_pool_size", COUNT, "", field!(UserSettings, reserve_pool_size), "In place of the database's and the general one."),
+    Setting::new("max_user_client_connections", COUNT, "", field!(UserSettings, max_user_client_connections), "In place of the general one."),
 ];

@@ -17,7 +17,7 @@ fn line_has_its_name_and_port_by_default() {
 fn every_key_reaches_its_field() {
     let config = config(
         "app = dbname=other host=/run/pg port=5433 user=joe password='it''s' pool_size=1 min_pool_size=0 \
-         max_db_connections=3 query_wait_timeout=4 server_lifetime=5 client_disconnect=close pool_mode=transaction \
+         max_db_connections=3 reserve_pool_size=6 max_db_client_connections=7 query_wait_timeout=4 server_lifetime=5 client_disconnect=close pool_mode=transaction \
          connect_query='select 1' client_encoding=UTF8 datestyle=ISO timezone=UTC",
     );
     let expected = Database {
@@ -27,6 +27,8 @@ fn every_key_reaches_its_field() {
         password: Some(Secret::Plain("it's".into())),
         pool_size: Some(1),
         min_pool_size: Some(0),
+        reserve_pool_size: Some(6),
+        max_db_client_connections: Some(7),
         max_db_connections: Some(3),
         query_wait_timeout: Some(Duration::from_secs(4)),
         server_lifetime: Some(Duration::from_secs(5)),

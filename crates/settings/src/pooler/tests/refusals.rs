@@ -41,13 +41,7 @@ fn bad_settings_are_refused_with_place_reason_and_help() {
         ("listen_addr = 1.2.3.4.5", 15, "bad-value", "`1.2.3.4.5` of `listen_addr`", ""),
         ("unix_socket_dir =", 18, "nowhere-to-listen", "nothing to listen on", "`listen_addr`"),
         ("auth_type = hba", 13, "not-built", "`hba` of `auth_type` is not built yet", "scram-sha-256"),
-        (
-            "reserve_pool_size = 5",
-            1,
-            "not-built",
-            "`reserve_pool_size` is not built yet",
-            "`reserve_pool_size = 0`",
-        ),
+        ("peer_id = 5", 1, "not-built", "`peer_id` is not built yet", "`peer_id = 0`"),
         (
             "server_tls_sslmode = require",
             1,
@@ -104,7 +98,6 @@ fn bad_lines_of_databases_and_users_are_refused() {
         ("a = host=h port=x", 17, "bad-value", "whole number"),
         ("a = host=h,i", 10, "not-built", "`h,i` of `host`"),
         ("a = host=h pool_size=0", 22, "bad-value", "between 1"),
-        ("a = host=h reserve_pool=3", 12, "not-built", "`reserve_pool`"),
         ("a = host=h auth_user=x", 12, "not-built", "`auth_user`"),
         ("a = host=h min_pool_size=30", 26, "minimum-above-maximum", "above `pool_size`, which is 20"),
         (
