@@ -144,9 +144,9 @@ fn a_wait_beyond_the_callers_patience_is_refused_with_the_reason() {
 
 #[test]
 fn a_setting_that_is_not_built_is_refused_by_name() {
-    let checked = check(&(GOOD.replace("PORT", "6432") + "reserve_pool_size = 5\n"), &[]);
+    let checked = check(&(GOOD.replace("PORT", "6432") + "peer_id = 5\n"), &[]);
     assert_eq!(code(&checked), 1);
-    assert!(stdout(&checked).contains("reserve_pool_size"), "{}", stdout(&checked));
+    assert!(stdout(&checked).contains("peer_id"), "{}", stdout(&checked));
 }
 
 #[test]

@@ -10,6 +10,8 @@
 #[path = "support/support.rs"]
 mod support;
 
+#[path = "operator/client_limits.rs"]
+mod client_limits;
 #[path = "operator/console.rs"]
 mod console;
 #[path = "operator/health.rs"]
@@ -22,6 +24,8 @@ mod logins;
 mod modes;
 #[path = "operator/parameters.rs"]
 mod parameters;
+#[path = "operator/pool_limits.rs"]
+mod pool_limits;
 #[path = "operator/psql.rs"]
 mod psql;
 #[path = "operator/reload.rs"]
@@ -30,3 +34,5 @@ mod reload;
 mod server_logins;
 #[path = "operator/stopping.rs"]
 mod stopping;
+#[path = "operator/timeouts.rs"]
+mod timeouts;

@@ -28,7 +28,8 @@ impl ServerError {
     }
 
     /// Reads the body of an ErrorResponse: (letter, text, NUL)*, NUL.
-    pub(super) fn parse(body: &[u8]) -> Self {
+    #[must_use]
+    pub fn parse(body: &[u8]) -> Self {
         let mut error = Self::default();
         let mut localized = String::new();
         for field in body.split(|byte| *byte == 0).filter(|field| !field.is_empty()) {
