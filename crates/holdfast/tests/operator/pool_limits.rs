@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use drill::postgres::DATABASE;
 use drill::process::Signal;
-use drill::wire::{Connection, Error, Reply};
+use drill::wire::{Connection, Error, Reply, frame};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
@@ -58,6 +58,36 @@ async fn a_reset_after_each_transaction_leaves_nothing_of_it_to_the_next() {
     assert_eq!(second.server_pid().await.unwrap(), pid, "the connection stays");
     assert_ne!(value(&mut second, "show work_mem").await, "77MB");
     assert_eq!(value(&mut second, "select count(*) from pg_class where relname = 'mine'").await, "0");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reset_after_each_transaction_costs_no_client_its_prepared_statements() {
+    for reset in ["DISCARD ALL", "RESET ALL", "DEALLOCATE ALL", "DISCARD TEMP"] {
+        let house = House::start(|setup| {
+            setup
+                .setting("default_pool_size", "1")
+                .setting("server_reset_query_always", "1")
+                .setting("server_reset_query", reset)
+        });
+        let (mut first, mut second) = (house.client().await, house.client().await);
+        let sync = frame::message(b'S', b"");
+        let parse = frame::message(b'P', b"mine\0select 7\0\0\0");
+        first.send(&[&parse[..], &sync].concat()).await.unwrap();
+        assert_eq!(crate::support::reply(&mut first).await.unwrap().kinds, "1Z", "{reset}");
+        let run = [
+            &frame::message(b'B', b"\0mine\0\0\0\0\0\0\0")[..],
+            &frame::message(b'D', b"P\0"),
+            &frame::message(b'E', b"\0\0\0\0\0"),
+            &sync,
+        ]
+        .concat();
+        for _ in 0..3 {
+            value(&mut second, "select 1").await;
+            first.send(&run).await.unwrap();
+            let reply = crate::support::reply(&mut first).await.unwrap();
+            assert_eq!((reply.value(), reply.errors.len()), (Some("7"), 0), "{reset}: {reply:?}");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
