@@ -17,6 +17,8 @@ mod support;
 mod campaign;
 #[path = "differential/compare.rs"]
 mod compare;
+#[path = "differential/compare_tests.rs"]
+mod compare_tests;
 #[path = "differential/generator.rs"]
 mod generator;
 #[path = "differential/play.rs"]

@@ -29,13 +29,15 @@ pub(crate) struct Features {
 /// The script of a seed.
 pub(crate) fn script(seed: u64, features: Features) -> Script {
     let random = Rng::with_seed(seed);
-    Generator { random, features, has_parameters: false, open: Vec::new() }.script()
+    Generator { random, features, has_parameters: false, is_dying: false, open: Vec::new() }.script()
 }
 
 struct Generator {
     random: Rng,
     features: Features,
     has_parameters: bool,
+    /// Draws what a client sends before it dies.
+    is_dying: bool,
     /// What the statements' names stand for, as far as one may guess.
     open: Vec<(String, sql::Statement)>,
 }
@@ -63,6 +65,7 @@ impl Generator {
     }
 
     fn death(&mut self) -> Ending {
+        self.is_dying = true;
         let turn = self.turn();
         let bytes = self.random.usize(0..=turn.bytes().len());
         let way = self.pick(&[Way::Reset, Way::Reset, Way::End, Way::Terminate]);

@@ -5,6 +5,7 @@ use std::time::Duration;
 use drill::wire::{ConnectOptions, Connection, Error, Message, frame};
 use tokio::time::{sleep, timeout};
 
+use crate::compare::Transcript;
 use crate::script::{Ending, Script, Turn, Way};
 
 /// How long PostgreSQL itself has to be silent until its answer to a turn without an end of its own (a Flush, the
@@ -19,14 +20,6 @@ const PIECE_REST: Duration = Duration::from_millis(1);
 
 /// The answer to [`last_word`].
 const LAST_VALUE: &str = "nothing is owed";
-
-/// What came back: one list of messages for the login and for each turn.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Transcript {
-    pub(crate) parts: Vec<Vec<Message>>,
-    /// Why it ended early.
-    pub(crate) trouble: Option<String>,
-}
 
 /// What decides that the answer to a turn is whole.
 pub(crate) enum Pace<'a> {
