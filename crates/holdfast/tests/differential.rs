@@ -51,7 +51,7 @@ async fn session_mode_answers_as_postgresql_does() {
 async fn transaction_mode_answers_as_postgresql_does() {
     let features = Features {
         transactions: true,
-        kept_statements: false,
+        kept_statements: true,
         session_state: false,
         definitions: true,
         reset_to_start: false,

@@ -8,7 +8,7 @@ use crate::seam::OpenedServer;
 use crate::statements::{ClientStatements, ServerStatements};
 use overload::Moment;
 use pgwire::message::ErrorFields;
-use pgwire::replies::{ReplyQueue, Simulated};
+use pgwire::replies::{Origin, ReplyQueue, Simulated};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -156,6 +156,13 @@ impl Server {
             own_error: None,
             armed_at: NEVER,
         }
+    }
+
+    /// A simple query of the pooler's own goes out; it drops the unnamed statement. To be called while hardly anything is
+    /// owed, so that there is room.
+    pub(crate) fn note_own_query(&mut self) {
+        let _ = self.replies.sent(b'Q', Origin::Pooler);
+        self.statements.note_query();
     }
 
     /// An answer of the pooler's own whose turn has come; what it means for names takes effect.

@@ -73,9 +73,21 @@ fn neutral(message: &Message, oids: &mut BTreeMap<u32, u32>) -> Message {
         // NotificationResponse: the process id of who notified.
         b'A' => message.body.splice(..4, [0; 4]).for_each(drop),
         b'T' => number_tables(&mut message.body, oids),
+        b'E' => hide_who_noticed(&mut message.body),
         _ => {}
     }
     message
+}
+
+/// In a failed transaction a Bind or Describe fails as a Parse does. If the server lacks the statement, it is the Parse
+/// that the pooler sends ahead which fails: the text is the same, the function and line of the source are not.
+fn hide_who_noticed(body: &mut Vec<u8>) {
+    let fields: Vec<&[u8]> = body.split(|byte| *byte == 0).collect();
+    if fields.contains(&&b"C25P02"[..]) {
+        let kept: Vec<&[u8]> =
+            fields.iter().copied().filter(|field| !matches!(field.first(), Some(b'L' | b'R'))).collect();
+        *body = kept.join(&0);
+    }
 }
 
 /// RowDescription holds the OIDs of tables, and each side has tables of its own: each OID is replaced by when it was

@@ -122,6 +122,17 @@ impl Engine {
         if at < bytes.len() && judge.outcome.desync.is_none() {
             judge.server.held = bytes[at..].to_vec();
         }
+        // Behind the last answer of the server there may be some of the pooler's own.
+        while judge.server.rest == 0
+            && let Some(answer) = judge.take_simulated()
+        {
+            if let (Some(start), Some(client)) = (run.take(), client) {
+                flow.put(transport, client, &bytes[start..at]);
+            }
+            if let Some(client) = client.filter(|_| judge.hears_answers()) {
+                flow.put(transport, client, answer.message());
+            }
+        }
         // What was left of a message of its own kept a client from going idle.
         judge.outcome.released |= client.is_some() && judge.server.rest == 0 && judge.is_done();
         if let Some(client) = client {

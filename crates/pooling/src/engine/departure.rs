@@ -262,7 +262,7 @@ impl Engine {
         }
         for _ in 0..count {
             // Nothing is owed, so there is room.
-            let _ = server.replies.sent(b'Q', Origin::Pooler);
+            server.note_own_query();
         }
         server.own_error = None;
         transport.send(id.into(), &[&queries]);

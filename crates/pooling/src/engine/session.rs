@@ -4,7 +4,6 @@ use super::Engine;
 use crate::connection::{ClientId, ServerId};
 use crate::seam::Transport;
 use pgwire::message::{backend, frontend};
-use pgwire::replies::Origin;
 use std::sync::Arc;
 
 impl Engine {
@@ -53,7 +52,7 @@ impl Engine {
         for part in parts.into_iter().flatten() {
             frontend::query(&mut queries, part);
             // A server at rest owes nothing, so there is room.
-            let _ = server.replies.sent(b'Q', Origin::Pooler);
+            server.note_own_query();
             server.settings_owed += 1;
         }
         Some(queries)

@@ -14,6 +14,8 @@ pub(crate) enum Effect {
     Inject(Arc<Statement>),
     /// The pooler closes a statement to make room.
     Evict(Arc<Statement>),
+    /// Nothing that lasts.
+    Other,
     /// The client uses a statement.
     Use { name: Arc<[u8]>, statement: Arc<Statement> },
     /// The client closes a name; the server keeps the statement for others.

@@ -15,8 +15,8 @@ pub(crate) struct Limits {
     pub(crate) count: usize,
     /// Bytes of their texts (`max_prepared_statement_bytes`).
     pub(crate) bytes: usize,
-    /// Longest text without a name that is kept for a client (`waiter_buffer`).
-    pub(crate) unnamed_bytes: usize,
+    /// Longest text without a name that is kept for a client, and longest name (`waiter_buffer`).
+    pub(crate) held_bytes: usize,
 }
 
 impl Limits {
@@ -24,7 +24,7 @@ impl Limits {
         Self {
             count: general.max_prepared_statements,
             bytes: general.max_prepared_statement_bytes,
-            unnamed_bytes: general.waiter_buffer,
+            held_bytes: general.waiter_buffer,
         }
     }
 }
@@ -42,7 +42,7 @@ pub(crate) struct ServerStatements {
     /// Pending effects that change names, and how many of them belong to the present batch.
     changing: usize,
     changing_now: usize,
-    /// A Parse without a name has been sent in the present batch.
+    /// A Parse or Close without a name has been sent in the present batch: the server knows best.
     unnamed_sent: bool,
     /// Whose unnamed statement the server has; none while that is not certain.
     unnamed_of: Option<ClientId>,
@@ -148,15 +148,16 @@ impl ServerStatements {
             Effect::Prepare { statement, sent: true, .. } | Effect::Inject(statement) => self.hold(statement),
             // The clock's hand has passed it already.
             Effect::Evict(statement) => self.forget(statement),
-            Effect::Unnamed { .. } | Effect::UnnamedInjected => {
+            Effect::Unnamed { .. } | Effect::UnnamedInjected | Effect::UnnamedClosed { .. } => {
                 self.unnamed_sent = true;
                 self.unnamed_of = None;
             }
-            Effect::UnnamedClosed { .. } | Effect::UnnamedDropped => self.unnamed_of = None,
+            Effect::UnnamedDropped => self.unnamed_of = None,
             Effect::Prepare { sent: false, .. }
             | Effect::Duplicate { .. }
             | Effect::Use { .. }
             | Effect::Close { .. }
+            | Effect::Other
             | Effect::Unknown { .. } => {}
         }
         if effect.changes_names() {
@@ -204,26 +205,23 @@ impl ServerStatements {
                 Effect::Prepare { .. }
                 | Effect::Inject(_)
                 | Effect::Evict(_)
+                | Effect::Other
                 | Effect::Use { .. }
                 | Effect::Close { .. } => {}
             }
         }
-        if settled.failed
-            && let Some(effect) = self.pop()
-        {
-            if let Effect::Unnamed { .. } = effect {
-                // The old one is dropped before the new one is looked at.
-                if let Some((_, client)) = &mut client {
-                    client.unnamed = None;
-                }
-            } else {
-                self.undo(effect, client.as_mut().map(|(_, client)| &mut **client));
-            }
-        }
+        let failed = if settled.failed { self.pop() } else { None };
+        let skipped: Vec<Effect> = (0..settled.skipped).map_while(|_| self.pop()).collect();
+        let mut client = client.map(|(_, client)| client);
         // The latest first: what was changed twice is as it was before.
-        let mut skipped: Vec<Effect> = (0..settled.skipped).map_while(|_| self.pop()).collect();
-        while let Some(effect) = skipped.pop() {
-            self.undo(effect, client.as_mut().map(|(_, client)| &mut **client));
+        for effect in skipped.into_iter().rev() {
+            self.undo(effect, client.as_deref_mut());
+        }
+        match (failed, client) {
+            // The old one is dropped before the new one is looked at.
+            (Some(Effect::Unnamed { .. }), Some(client)) => client.unnamed = None,
+            (Some(effect), client) => self.undo(effect, client),
+            (None, _) => {}
         }
         is_sound
     }
@@ -281,6 +279,7 @@ impl ServerStatements {
                 }
             }
             Effect::Duplicate { .. }
+            | Effect::Other
             | Effect::Use { .. }
             | Effect::Unknown { .. }
             | Effect::Unnamed { .. }

@@ -125,9 +125,10 @@ fn a_name_in_use_is_refused_by_the_server_and_named_as_the_client_knows_it() {
     bench.answer(server, &[PARSED, READY].concat());
     bench.heard(first);
     let (_, heard) = ask(&mut bench, first, &[&parse("s", "SELECT 2"), SYNC]);
-    assert_eq!(heard, [&parse("holdfast_1", "SELECT 2")[..], SYNC].concat());
+    let gone = "holdfast_gone";
+    assert_eq!(heard, [&close(gone)[..], &parse(gone, ""), &parse(gone, "SELECT 2"), SYNC].concat());
     let text = |name: &str| error("42P05", &format!("prepared statement \"{name}\" already exists"));
-    bench.answer(server, &[&text("holdfast_1")[..], READY].concat());
+    bench.answer(server, &[CLOSED, PARSED, &text(gone), READY].concat());
     assert_eq!(bench.heard(first), [&text("s")[..], READY].concat());
 }
 
@@ -154,6 +155,16 @@ fn a_flush_brings_the_answers_that_the_server_knows_nothing_of() {
     ask(&mut bench, first, &[SYNC]);
     bench.answer(server, READY);
     assert_eq!(bench.heard(first), READY);
+}
+
+#[test]
+fn a_flush_that_the_server_answers_in_part_brings_the_rest_as_well() {
+    let (mut bench, first, _) = bench("");
+    let messages = [&parse("s", "SELECT 1"), &close("s"), &message(b'H', b"")[..]];
+    let (server, _) = ask(&mut bench, first, &messages);
+    assert_eq!(bench.heard(first), b"");
+    bench.answer(server, PARSED);
+    assert_eq!(bench.heard(first), [PARSED, CLOSED].concat());
 }
 
 #[test]
@@ -308,4 +319,43 @@ fn a_client_that_dies_in_its_batch_leaves_no_statement_behind() {
     assert_eq!(bench.engine.server_rows()[0].prepared_statements, 0);
     let (_, heard) = ask(&mut bench, second, &[&parse("s", "SELECT 1"), SYNC]);
     assert_eq!(heard, [&parse("holdfast_1", "SELECT 1")[..], SYNC].concat());
+}
+
+#[test]
+fn a_long_bind_is_translated_however_little_of_it_has_come() {
+    let (mut bench, first, _) = bench("");
+    let (server, _) = ask(&mut bench, first, &[&parse("s", "SELECT 1"), SYNC]);
+    bench.answer(server, &[PARSED, READY].concat());
+    let long = |name: &str| message(b'B', &[b"\0", name.as_bytes(), &[0; 200_000]].concat());
+    let spoken = long("s");
+    for at in [3, 5, 6, 7, 30_000] {
+        bench.say(first, &spoken[..at]);
+        if at < 8 {
+            assert_eq!(bench.heard(server), b"", "the name is not there yet");
+        }
+        bench.say(first, &spoken[at..]);
+        bench.say(first, SYNC);
+        assert_eq!(bench.heard(server), [&long("holdfast_1")[..], SYNC].concat());
+        bench.answer(server, &[BOUND, READY].concat());
+    }
+}
+
+#[test]
+fn what_a_client_may_prepare_is_bounded() {
+    let (mut bench, first, second) = bench("");
+    for number in 0..16_384 {
+        bench.say(first, &[&parse(&format!("s{number}"), "SELECT 1")[..], SYNC].concat());
+        let server = bench.only_server();
+        bench.heard(server);
+        let answer = if number == 0 { [PARSED, READY].concat() } else { READY.to_vec() };
+        bench.answer(server, &answer);
+        bench.heard(first);
+    }
+    bench.say(first, &[&parse("more", "SELECT 1")[..], SYNC].concat());
+    assert!(bench.is_closed(first) && bench.heard(first).windows(5).any(|bytes| bytes == b"54000"));
+    let server = bench.only_server();
+    bench.answer(server, &done());
+    let long = "x".repeat((1 << 20) + 1);
+    bench.say(second, &parse("long", &long));
+    assert!(bench.is_closed(second) && bench.heard(second).windows(5).any(|bytes| bytes == b"54000"));
 }

@@ -147,7 +147,7 @@ impl Generator {
 
     fn statement_name(&mut self) -> String {
         if self.features.kept_statements && self.chance(55) {
-            return self.pick(&["s1", "s2", "a rather long name of a statement, \u{e9}"]).to_owned();
+            return self.pick(&["s1", "s2", "a rather long name of a statement"]).to_owned();
         }
         String::new()
     }

@@ -13,6 +13,11 @@ use std::sync::Arc;
 /// Stands for a name of a client's that looks like one of the pooler's. No statement is ever called so.
 const NOBODY: &[u8] = b"holdfast_?";
 
+/// A statement of no text, made for what needs one that exists: a name that is in use, or a name to deallocate.
+pub(super) const GONE: &[u8] = b"holdfast_gone";
+/// An empty text without parameters.
+const NO_TEXT: &[u8] = b"\0\0\0";
+
 impl Translator<'_> {
     pub(super) fn parse(
         &mut self,
@@ -22,8 +27,7 @@ impl Translator<'_> {
     ) -> Taken {
         let (name, rest) = match parse::prepare(message.body) {
             Ok(parts) => parts,
-            Err(_) if message.is_whole() => return noted(replies.sent(tag::PARSE, Origin::Client)),
-            Err(error) => return Taken::Broken(error.to_string()),
+            Err(error) => return self.unnamable(message, error, replies),
         };
         if name.is_empty() {
             return self.parse_unnamed(message, rest, replies, counters);
@@ -41,10 +45,11 @@ impl Translator<'_> {
             return Taken::Later;
         }
         let client = self.client.get_or_insert_default();
-        if let Some((name, statement)) = client.find(name) {
-            let (name, statement) = (name.clone(), statement.clone());
-            self.provide(message, &statement, replies, counters);
-            self.replace(message, |output| frontend::parse(output, statement.name(), rest));
+        if let Some((name, _)) = client.find(name) {
+            // What is wrong with the text comes first, and that the name is in use last: only the server can tell.
+            let name = name.clone();
+            self.provide_gone(message, Effect::Other, replies);
+            self.replace(message, |output| frontend::parse(output, GONE, rest));
             counters.server_parse_count += 1;
             return self.noted(tag::PARSE, Effect::Duplicate { name }, replies);
         }
@@ -84,8 +89,7 @@ impl Translator<'_> {
     ) -> Taken {
         let parse::Bind { portal, statement: name, rest } = match parse::bind(message.body) {
             Ok(parts) => parts,
-            Err(_) if message.is_whole() => return noted(replies.sent(tag::BIND, Origin::Client)),
-            Err(error) => return Taken::Broken(error.to_string()),
+            Err(error) => return self.unnamable(message, error, replies),
         };
         if name.is_empty() {
             return self.use_unnamed(message, replies, counters);
@@ -115,6 +119,22 @@ impl Translator<'_> {
             output.extend_from_slice(server_name);
             output.push(0);
         })
+    }
+
+    /// The end of a name has not come: of a whole message the server says what is wrong, of a long one more may come.
+    fn unnamable(
+        &self,
+        message: &Message<'_>,
+        error: parse::MalformedMessage,
+        replies: &mut ReplyQueue,
+    ) -> Taken {
+        if message.is_whole() {
+            noted(replies.sent(message.head.tag, Origin::Client))
+        } else if message.body.len() < self.limits.held_bytes {
+            Taken::Incomplete
+        } else {
+            Taken::Broken(error.to_string())
+        }
     }
 
     /// A message that names a statement. `write` appends it with the server's name and the length that comes of that.
@@ -190,6 +210,18 @@ impl Translator<'_> {
         // There is room for it.
         let _ = replies.sent_with_effect(tag::PARSE, Origin::Injected);
         self.server.note(Effect::Inject(statement.clone()));
+    }
+
+    /// Has the server prepare [`GONE`], which works even in a failed transaction since it has no text.
+    pub(super) fn provide_gone(&mut self, message: &Message<'_>, effect: Effect, replies: &mut ReplyQueue) {
+        self.insert(message, |output| {
+            frontend::close_statement(output, GONE);
+            frontend::parse(output, GONE, NO_TEXT);
+        });
+        // There is room for it.
+        let _ = replies.sent(tag::CLOSE, Origin::Injected);
+        let _ = replies.sent_with_effect(tag::PARSE, Origin::Injected);
+        self.server.note(effect);
     }
 
     fn make_room(&mut self, message: &Message<'_>, statement: &Statement, replies: &mut ReplyQueue) {

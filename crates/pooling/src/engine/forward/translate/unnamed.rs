@@ -8,11 +8,8 @@ use crate::statements::sql::{self, Drops};
 use pgwire::message::{frontend, tag};
 use pgwire::replies::{Origin, ReplyQueue};
 
-/// Made and dropped in place of a statement that the client deallocates and the server may not have.
-const GONE: &[u8] = b"holdfast_gone";
+/// In place of a statement that the client deallocates and the server may not have.
 const DEALLOCATE_GONE: &[u8] = b"DEALLOCATE holdfast_gone\0\0\0";
-/// An empty text without parameters.
-const NO_TEXT: &[u8] = b"\0\0\0";
 
 impl Translator<'_> {
     pub(super) fn parse_unnamed(
@@ -33,7 +30,7 @@ impl Translator<'_> {
             Some(Drops::One(_)) | None => {}
         }
         counters.server_parse_count += 1;
-        let is_kept = message.is_whole() && rest.len() <= self.limits.unnamed_bytes;
+        let is_kept = message.is_whole() && rest.len() <= self.limits.held_bytes;
         let client = self.client.get_or_insert_default();
         // Whoever runs one text again and again need not have it copied each time.
         let is_current = client.unnamed() == Some(rest) && !self.server.has_pending();
@@ -91,14 +88,7 @@ impl Translator<'_> {
         let Some((name, statement)) = self.client.as_mut().and_then(|client| client.remove(name)) else {
             return;
         };
-        self.insert(message, |output| {
-            frontend::close_statement(output, GONE);
-            frontend::parse(output, GONE, NO_TEXT);
-        });
-        // There is room for it.
-        let _ = replies.sent(tag::CLOSE, Origin::Injected);
-        let _ = replies.sent_with_effect(tag::PARSE, Origin::Injected);
-        self.server.note(Effect::Close { name, statement });
+        self.provide_gone(message, Effect::Close { name, statement }, replies);
         self.replace(message, |output| frontend::parse(output, b"", DEALLOCATE_GONE));
     }
 }
