@@ -42,6 +42,7 @@ async fn session_mode_answers_as_postgresql_does() {
         kept_statements: true,
         session_state: true,
         definitions: true,
+        syncs_among_data: true,
         reset_to_start: false,
     };
     Campaign { mode: "session", pool_size: 4, features, scripts: 2_000 }.run().await;
@@ -54,6 +55,7 @@ async fn transaction_mode_answers_as_postgresql_does() {
         kept_statements: true,
         session_state: false,
         definitions: true,
+        syncs_among_data: false,
         reset_to_start: false,
     };
     Campaign { mode: "transaction", pool_size: 3, features, scripts: 2_000 }.run().await;
@@ -63,9 +65,10 @@ async fn transaction_mode_answers_as_postgresql_does() {
 async fn statement_mode_answers_as_postgresql_does() {
     let features = Features {
         transactions: false,
-        kept_statements: false,
+        kept_statements: true,
         session_state: false,
         definitions: true,
+        syncs_among_data: false,
         reset_to_start: false,
     };
     Campaign { mode: "statement", pool_size: 3, features, scripts: 1_000 }.run().await;

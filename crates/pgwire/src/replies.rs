@@ -162,8 +162,11 @@ pub struct ReplyQueue {
     open_batch: bool,
     /// The server reported an error and ignores everything up to the next Sync, which has not been sent yet.
     skipping: bool,
-    /// It cannot be told how many Syncs the server swallowed in a COPY that failed: settled, but not to be used again.
-    doubtful: bool,
+    /// Syncs that a COPY which failed may have swallowed: as many ReadyForQuery may come, or fewer. Any other answer tells
+    /// that no more of them will.
+    perhaps_owed: usize,
+    /// Part of the head's answer has come.
+    begun: bool,
     /// ReadyForQuery messages owed.
     readies: usize,
     settled: Settled,
@@ -185,7 +188,8 @@ impl ReplyQueue {
             copy: Copy::None,
             open_batch: false,
             skipping: false,
-            doubtful: false,
+            perhaps_owed: 0,
+            begun: false,
             readies: 0,
             settled: Settled { confirmed: 0, failed: false, skipped: 0 },
         }
@@ -233,10 +237,11 @@ impl ReplyQueue {
         self.owed.is_empty() && !self.open_batch && matches!(self.status, TransactionStatus::Idle)
     }
 
-    /// True if the server must not be used again although it looks settled.
+    /// True if the server must not be used by another client although it looks settled: ReadyForQuery may come that
+    /// nobody asked for.
     #[must_use]
     pub const fn is_doubtful(&self) -> bool {
-        self.doubtful
+        self.perhaps_owed > 0
     }
 
     /// What the server is in the middle of.
@@ -370,6 +375,12 @@ impl ReplyQueue {
             return Ok(Received::Asynchronous);
         }
         self.drop_copy_ends();
+        if tag != b'Z' {
+            self.perhaps_owed = 0;
+            self.begun = true;
+        } else if self.perhaps_owed > 0 && !self.awaits_ready() {
+            return self.take_swallowed(first);
+        }
         let Some(&head) = self.owed.front() else {
             // Errors of a server that closes by itself come unasked.
             return if tag == b'E' {
@@ -403,11 +414,8 @@ impl ReplyQueue {
                 self.readies -= 1;
                 self.status = status;
                 self.copy = Copy::None;
+                self.begun = false;
                 self.drop_copy_ends();
-                if self.doubtful {
-                    // The rest may have been swallowed by the COPY that failed.
-                    self.skip(self.owed.len());
-                }
                 return Ok(Received::Ready(head.origin, status));
             }
             (_, kind) => return Err(Desync { got: tag, expected: kind.answer() }),
@@ -453,14 +461,10 @@ impl ReplyQueue {
 
     /// After an error, the simple protocol goes on to its ReadyForQuery and the extended one skips to Sync.
     fn fail_command(&mut self, simple: bool) {
-        let was_copy_in = self.copy == Copy::In;
-        self.copy = Copy::None;
-        if was_copy_in {
-            let end = self.owed.iter().position(|owed| owed.kind == Kind::CopyEnd).unwrap_or(self.owed.len());
-            if self.owed.iter().take(end).any(|owed| owed.kind == Kind::Sync) {
-                self.doubtful = true;
-            }
+        if self.copy == Copy::In {
+            self.forget_syncs_of_copy();
         }
+        self.copy = Copy::None;
         if simple {
             return;
         }
@@ -471,7 +475,45 @@ impl ReplyQueue {
         }
         let skipped = self.owed.iter().take_while(|owed| owed.kind != Kind::Sync).count();
         self.skip(skipped);
+        self.begun = false;
         self.skipping = self.owed.is_empty();
+        // The Sync of its batch was most likely swallowed, and nothing is over before the next one.
+        self.open_batch |= self.skipping && self.perhaps_owed > 0;
+    }
+
+    /// A COPY from the client fails: nobody can tell which of the Syncs sent before its end the server has read in it,
+    /// and so ignored.
+    fn forget_syncs_of_copy(&mut self) {
+        let end = self.owed.iter().position(|owed| owed.kind == Kind::CopyEnd);
+        let end = end.map_or(self.owed.len(), |end| end + 1);
+        for owed in self.owed.drain(1.min(end)..end) {
+            self.settled.skipped += u32::from(owed.effect);
+            self.readies -= usize::from(owed.kind.brings_ready());
+            self.perhaps_owed += usize::from(owed.kind == Kind::Sync);
+        }
+    }
+
+    /// True if a ReadyForQuery is what has to come next.
+    fn awaits_ready(&self) -> bool {
+        self.owed.front().is_some_and(|head| match head.kind {
+            Kind::Sync => true,
+            Kind::Query | Kind::FunctionCall => self.begun,
+            _ => false,
+        })
+    }
+
+    /// A Sync that a COPY might have swallowed is answered after all.
+    fn take_swallowed(&mut self, first: Option<u8>) -> Result<Received, Desync> {
+        let Some(status) = first.and_then(TransactionStatus::from_byte) else {
+            return Err(Desync { got: b'Z', expected: "a transaction status" });
+        };
+        self.perhaps_owed -= 1;
+        self.status = status;
+        if self.skipping {
+            self.skipping = false;
+            self.open_batch = false;
+        }
+        Ok(Received::Ready(Origin::Client, status))
     }
 
     fn drop_copy_ends(&mut self) {

@@ -131,6 +131,52 @@ fn a_failed_copy_with_swallowed_syncs_is_not_used_again() {
 }
 
 #[test]
+fn syncs_that_a_failed_copy_has_not_swallowed_are_answered() {
+    // The data is bad before the first Sync, or between them, or the client fails the COPY behind both.
+    for swallowed in 0..=2 {
+        let mut queue = ReplyQueue::new();
+        send(&mut queue, b"Q");
+        receive(&mut queue, "G");
+        send(&mut queue, b"dSdSdcS");
+        receive(&mut queue, "E:I");
+        for _ in swallowed..=2 {
+            receive(&mut queue, ":I");
+        }
+        assert!(queue.is_settled());
+        assert_eq!(
+            queue.is_doubtful(),
+            swallowed > 0,
+            "one that may still come looks like one that will not"
+        );
+        // What comes next tells.
+        send(&mut queue, b"QQ");
+        receive(&mut queue, "C:IC:I");
+        assert!(queue.is_settled() && !queue.is_doubtful());
+    }
+    // By the extended protocol, where the server skips to the first that is left.
+    for swallowed in 0..=1 {
+        let mut queue = ReplyQueue::new();
+        send(&mut queue, b"PBES");
+        receive(&mut queue, "12G");
+        send(&mut queue, b"dc");
+        receive(&mut queue, "E");
+        assert!(!queue.is_settled());
+        if swallowed == 0 {
+            receive(&mut queue, ":I");
+            assert!(queue.is_settled() && !queue.is_doubtful());
+        } else {
+            assert_eq!(queue.owes(), Owes::Batch);
+        }
+        send(&mut queue, b"S");
+        receive(&mut queue, ":I");
+        assert!(queue.is_settled());
+        send(&mut queue, b"FPBES");
+        receive(&mut queue, "V:I12C:I");
+        assert!(queue.is_settled() && !queue.is_doubtful());
+    }
+}
+
+#[test]
 fn a_failed_copy_without_such_syncs_is_fine() {
     let mut queue = ReplyQueue::new();
     send(&mut queue, b"PBE");

@@ -51,6 +51,66 @@ async fn pgbench_runs_two_prepared_selects_outside_of_a_transaction() {
     );
 }
 
+/// A driver that describes first waited for ever, since its Flush was dropped.
+/// pgcat PR #953
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flush_is_answered_without_a_sync() {
+    let house = House::start(|setup| setup.setting("default_pool_size", "1"));
+    let mut twins = Twins::connect(&house).await;
+    for name in ["s", ""] {
+        let prepare =
+            [frame::parse(name, "select $1::int + 1"), frame::describe_statement(name), frame::flush()];
+        twins.ask(&prepare, "1tT").await;
+        let run = [frame::bind("", name, &[Some("41")]), frame::execute("", 0), frame::sync()];
+        twins.ask(&run, "2DCZ").await;
+    }
+    // What the pooler answers by itself comes in its turn, and without being asked again.
+    let run = [frame::bind("", "s", &[Some("1")]), frame::execute("", 0), frame::close_statement("s")];
+    twins.ask(&[run.concat(), frame::flush()], "2DC3").await;
+    twins.ask(&[frame::close_statement("s"), frame::flush()], "3").await;
+    twins.ask(&[frame::parse("s", "select 'new'"), frame::flush()], "1").await;
+    twins.ask(&[frame::sync()], "Z").await;
+    twins.ask(&[frame::bind("", "s", &[]), frame::execute("", 0), frame::sync()], "2DCZ").await;
+    twins.assert_silent().await;
+}
+
+/// A Parse that failed left client and pooler with different ideas of what a name stands for.
+/// pgcat PR #953
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_whose_parse_failed_is_free_and_one_that_is_taken_stays_as_it_is() {
+    let house = House::start(|setup| setup.setting("default_pool_size", "1"));
+    let mut twins = Twins::connect(&house).await;
+    let run = |name: &str| [frame::bind("", name, &[]), frame::execute("", 0), frame::sync()];
+    twins.ask(&[frame::parse("s", "select 'first'"), frame::sync()], "1Z").await;
+    twins.ask(&[frame::parse("s", "select 'second'"), frame::sync()], "EZ").await;
+    twins.ask(&run("s"), "2DCZ").await;
+    twins.ask(&[frame::parse("f", "selec"), frame::flush()], "E").await;
+    twins.ask(&[frame::sync()], "Z").await;
+    twins.ask(&run("f"), "EZ").await;
+    twins.ask(&[frame::parse("f", "select 'works'"), frame::sync()], "1Z").await;
+    twins.ask(&run("f"), "2DCZ").await;
+    // What follows a failure in its batch is not carried out.
+    let skipped = [frame::parse("g", "select * from missing"), frame::close_statement("g"), frame::sync()];
+    twins.ask(&skipped, "EZ").await;
+    twins.ask(&[frame::parse("g", "select 'g'"), frame::sync()], "1Z").await;
+    twins.ask(&run("g"), "2DCZ").await;
+    let skipped = [
+        frame::parse("", "selec"),
+        frame::close_statement("s"),
+        frame::parse("h", "select 1"),
+        frame::sync(),
+    ];
+    twins.ask(&skipped, "EZ").await;
+    twins.ask(&run("s"), "2DCZ").await;
+    twins.ask(&run("h"), "EZ").await;
+    // In a transaction that has failed nothing is prepared, whatever the server has from others.
+    twins.ask(&[frame::query("begin; select 1/0")], "CEZ").await;
+    twins.ask(&[frame::parse("i", "select 'works'"), frame::sync()], "EZ").await;
+    twins.ask(&[frame::query("rollback")], "CZ").await;
+    twins.ask(&run("i"), "EZ").await;
+    twins.ask(&run("f"), "2DCZ").await;
+}
+
 /// A query with parameters inside a transaction hung for ten seconds.
 /// pgdog #999
 #[tokio::test(flavor = "multi_thread")]

@@ -20,6 +20,9 @@ pub(crate) struct Features {
     pub(crate) kept_statements: bool,
     /// What a session keeps beyond its transaction (temporary tables, LISTEN, settings that are not reported, …).
     pub(crate) session_state: bool,
+    /// A COPY may fail behind Syncs that were sent among its data. How many of them the server has answered cannot be
+    /// told before it answers something else, so that outside session mode an answer that comes late may be lost.
+    pub(crate) syncs_among_data: bool,
     /// RESET gives the value of the start-up packet.
     pub(crate) reset_to_start: bool,
     /// Definitions of tables change under prepared statements.
@@ -29,15 +32,13 @@ pub(crate) struct Features {
 /// The script of a seed.
 pub(crate) fn script(seed: u64, features: Features) -> Script {
     let random = Rng::with_seed(seed);
-    Generator { random, features, has_parameters: false, is_dying: false, open: Vec::new() }.script()
+    Generator { random, features, has_parameters: false, open: Vec::new() }.script()
 }
 
 struct Generator {
     random: Rng,
     features: Features,
     has_parameters: bool,
-    /// Draws what a client sends before it dies.
-    is_dying: bool,
     /// What the statements' names stand for, as far as one may guess.
     open: Vec<(String, sql::Statement)>,
 }
@@ -65,7 +66,6 @@ impl Generator {
     }
 
     fn death(&mut self) -> Ending {
-        self.is_dying = true;
         let turn = self.turn();
         let bytes = self.random.usize(0..=turn.bytes().len());
         let way = self.pick(&[Way::Reset, Way::Reset, Way::End, Way::Terminate]);

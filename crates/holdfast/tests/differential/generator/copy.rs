@@ -11,8 +11,7 @@ impl Generator {
     /// A COPY and its data. While the server may be reading data, nothing but data, Flush and Sync is sent: anything
     /// else would end the session.
     pub(super) fn copy_in(&mut self, steps: &mut Vec<Step>) {
-        // Where such a COPY is cut short, nobody can tell how many Syncs the server has ignored: the pooler closes it.
-        if !self.is_dying && self.chance(25) {
+        if self.chance(25) {
             return self.with_early_sync(steps);
         }
         if self.chance(50) {
@@ -37,9 +36,10 @@ impl Generator {
         }
     }
 
-    /// A COPY that succeeds, if it begins, with Syncs that the server ignores.
+    /// A COPY with Syncs that the server ignores while it lasts.
     fn with_early_sync(&mut self, steps: &mut Vec<Step>) {
-        let sql = "copy v%k from stdin".to_owned();
+        let sql =
+            self.pick(&["copy v%k from stdin", "copy v%k from stdin", "copy t%k (id) from stdin"]).to_owned();
         let extended = self.chance(50);
         if extended {
             self.begin_extended(sql, steps);
@@ -48,9 +48,12 @@ impl Generator {
         }
         for _ in 0..self.random.usize(1..4) {
             steps.push(Step::Sync);
-            steps.push(Step::CopyData(b"a line\nand another\n".to_vec()));
+            if self.features.syncs_among_data {
+                steps.push(Step::CopyData(self.pick(sql::COPY_DATA).to_vec()));
+            }
         }
-        steps.push(Step::CopyDone);
+        self.data(steps);
+        // Without it, what follows would be skipped if all others were ignored, and nobody could tell.
         if extended {
             steps.push(Step::Sync);
         }
