@@ -10,7 +10,7 @@ mod effect;
 mod server;
 pub(crate) mod sql;
 
-pub(crate) use client::{ClientStatements, MAX_STATEMENTS_OF_A_CLIENT};
+pub(crate) use client::{ClientStatements, MAX_STATEMENT_BYTES_OF_A_CLIENT, MAX_STATEMENTS_OF_A_CLIENT};
 pub(crate) use effect::Effect;
 pub(crate) use server::{Limits, ServerStatements, current};
 

@@ -1,8 +1,8 @@
 //! What clients can make the pooler keep.
 
-use drill::wire::frame;
+use drill::wire::{Connection, frame};
 
-use crate::support::{House, connect, number, reply, value};
+use crate::support::{House, PATIENCE, connect, number, reply, value, within};
 
 /// A cache of statements grew with each that was different from all others, such as long lists of `in (…)`.
 /// pgdog #854, #1247
@@ -60,6 +60,37 @@ async fn logins_with_unknown_options_leave_nothing_behind() {
     house.wait_pool("all have left", |pool| number(pool, "cl_active") == 0).await;
     let growth = house.resident_bytes().saturating_sub(before);
     assert!(growth < GROWTH, "{} kB after {logins} logins", growth / 1024);
+}
+
+/// One client that prepares without end is told so; it does not fill the memory.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_client_cannot_keep_statements_without_end() {
+    const MOST_BYTES: u64 = 96 << 20;
+    let house = House::start(|setup| setup.setting("default_pool_size", "1"));
+    let mut client = house.client().await;
+    value(&mut client, "select 1").await;
+    let before = house.resident_bytes();
+    let filler = "x".repeat(30_000);
+    let mut refused = None;
+    for turn in 0..30_000 {
+        if let Err(error) = prepare(&mut client, turn, &filler).await {
+            refused = Some(error);
+            break;
+        }
+    }
+    let growth = house.resident_bytes().saturating_sub(before);
+    assert!(growth < MOST_BYTES, "{} kB for one client", growth / 1024);
+    assert_eq!(refused.as_deref(), Some("54000"));
+}
+
+async fn prepare(client: &mut Connection, turn: usize, filler: &str) -> Result<(), String> {
+    let request =
+        [frame::parse(&format!("s{turn}"), &format!("select {turn} /* {filler} */")), frame::sync()];
+    client.send(&request.concat()).await.unwrap();
+    match within(PATIENCE, "an answer", client.read_reply()).await {
+        Ok(answer) => answer.error().map_or(Ok(()), |error| Err(error.code.clone())),
+        Err(error) => Err(crate::support::code(&error)),
+    }
 }
 
 fn is_long() -> bool {

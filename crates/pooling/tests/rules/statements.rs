@@ -359,3 +359,28 @@ fn what_a_client_may_prepare_is_bounded() {
     bench.say(second, &parse("long", &long));
     assert!(bench.is_closed(second) && bench.heard(second).windows(5).any(|bytes| bytes == b"54000"));
 }
+
+#[test]
+fn what_a_client_may_prepare_is_bounded_in_bytes() {
+    const MOST: usize = 64 << 20;
+    let (mut bench, first, _) = bench("");
+    let text = "x".repeat(1_000_000);
+    let mut bytes = 0;
+    for number in 0.. {
+        // One in three is closed again, which makes room.
+        let kept = number % 3 != 0;
+        bytes += if kept { text.len() } else { 0 };
+        let name = format!("s{number}");
+        let close = if kept { Vec::new() } else { close(&name) };
+        bench.say(first, &[&parse(&name, &text)[..], &close, SYNC].concat());
+        if bytes > MOST {
+            break;
+        }
+        assert!(!bench.is_closed(first), "refused after {bytes} bytes");
+        let server = bench.only_server();
+        bench.heard(server);
+        bench.answer(server, &if number == 0 { [PARSED, READY].concat() } else { READY.to_vec() });
+        bench.heard(first);
+    }
+    assert!(bench.is_closed(first) && bench.heard(first).windows(5).any(|bytes| bytes == b"54000"));
+}

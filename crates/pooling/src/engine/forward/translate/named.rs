@@ -4,7 +4,8 @@ use super::{MAX_EVICTIONS, Message, Taken, Translator};
 use crate::engine::forward::scan::noted;
 use crate::snapshot::PoolCounters;
 use crate::statements::{
-    Effect, MAX_STATEMENT_BYTES, MAX_STATEMENTS_OF_A_CLIENT, PREFIX, Statement, current,
+    Effect, MAX_STATEMENT_BYTES, MAX_STATEMENT_BYTES_OF_A_CLIENT, MAX_STATEMENTS_OF_A_CLIENT, PREFIX,
+    Statement, current,
 };
 use pgwire::message::{TransactionStatus, frontend, parse, tag};
 use pgwire::replies::{Origin, ReplyQueue, Simulated};
@@ -53,9 +54,10 @@ impl Translator<'_> {
             counters.server_parse_count += 1;
             return self.noted(tag::PARSE, Effect::Duplicate { name }, replies);
         }
-        if client.len() >= MAX_STATEMENTS_OF_A_CLIENT {
+        if client.is_full_for(name.len() + rest.len()) {
             return Taken::TooMuch(format!(
-                "more than {MAX_STATEMENTS_OF_A_CLIENT} prepared statements in one session"
+                "more than {MAX_STATEMENTS_OF_A_CLIENT} prepared statements, or {MAX_STATEMENT_BYTES_OF_A_CLIENT} bytes \
+                 of them, in one session"
             ));
         }
         let name: Arc<[u8]> = name.into();
