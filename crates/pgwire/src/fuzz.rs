@@ -10,7 +10,7 @@ use crate::connect::{ServerLogin, ServerSecret, ServerStep, StartupRequest};
 use crate::frame::head;
 use crate::md5::Md5Secret;
 use crate::message::{ErrorFields, parse};
-use crate::replies::{MAX_OWED, Origin, Received, ReplyQueue};
+use crate::replies::{MAX_OWED, Noted, Origin, Received, ReplyQueue, Settled, Simulated};
 use crate::scram::{MECHANISM, MockSecret, ScramKeys, Verifier};
 use crate::secret::Password;
 use crate::startup::{
@@ -43,18 +43,28 @@ pub fn startup_packet(data: &[u8]) {
 pub fn traffic(data: &[u8]) {
     let _ = head(data, u32::MAX);
     let mut queue = ReplyQueue::new();
+    // Messages with an effect whose fate has not been told.
+    let mut effects = 0;
     for step in data.chunks_exact(2) {
         let &[side, tag] = step else { continue };
         if side & 1 == 0 {
-            let origin = if side & 2 == 0 { Origin::Client } else { Origin::Pooler };
-            let _ = queue.sent(tag, origin);
+            let origin = [Origin::Client, Origin::Pooler, Origin::Injected][usize::from(side >> 1) % 3];
+            let noted = match side >> 3 & 3 {
+                0 => queue.simulate(Simulated::ParseComplete),
+                1 => queue.sent_with_effect(tag, origin),
+                _ => queue.sent(tag, origin).map(|_| Noted::Nothing),
+            };
+            effects += u32::from(noted == Ok(Noted::Owed));
         } else {
+            while queue.take_simulated().is_some() {}
             let rested = queue.is_settled();
             let status = [None, Some(b'I'), Some(b'T'), Some(b'E')][usize::from(side >> 1 & 3)];
             let received = queue.received(tag, status);
             assert!(rested || !queue.is_settled() || matches!(received, Ok(Received::Ready(..))));
         }
-        assert!(queue.len() <= MAX_OWED);
+        let Settled { confirmed, failed, skipped } = queue.take_settled();
+        effects -= confirmed + u32::from(failed) + skipped;
+        assert!(queue.len() <= MAX_OWED && queue.readies() <= queue.len() && effects as usize <= queue.len());
         let _ = queue.owes();
     }
 }

@@ -268,3 +268,60 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn simulated_answers_wait_for_their_turn() {
+    let mut queue = ReplyQueue::new();
+    send(&mut queue, b"B");
+    queue.simulate(Simulated::CloseComplete).unwrap();
+    queue.simulate(Simulated::ParseComplete).unwrap();
+    send(&mut queue, b"ES");
+    assert_eq!(queue.take_simulated(), None, "the answer to Bind comes first");
+    receive(&mut queue, "2");
+    assert_eq!(queue.take_simulated(), Some(Simulated::CloseComplete));
+    assert_eq!(queue.take_simulated(), Some(Simulated::ParseComplete));
+    assert_eq!(queue.take_simulated(), None);
+    assert_eq!(queue.take_settled(), Settled { confirmed: 2, failed: false, skipped: 0 });
+    receive(&mut queue, "C:I");
+    assert!(queue.is_settled());
+}
+
+#[test]
+fn what_becomes_of_messages_with_an_effect_is_told() {
+    let mut queue = ReplyQueue::new();
+    for tag in [b'P', b'B'] {
+        assert_eq!(queue.sent_with_effect(tag, Origin::Client), Ok(Noted::Owed));
+    }
+    send(&mut queue, b"E");
+    queue.simulate(Simulated::ParseComplete).unwrap();
+    queue.sent_with_effect(b'B', Origin::Client).unwrap();
+    send(&mut queue, b"S");
+    receive(&mut queue, "1");
+    assert_eq!(queue.take_settled(), Settled { confirmed: 1, failed: false, skipped: 0 });
+    receive(&mut queue, "E");
+    assert_eq!(queue.take_settled(), Settled { confirmed: 0, failed: true, skipped: 2 });
+    assert_eq!(queue.readies(), 1);
+    receive(&mut queue, ":I");
+    assert!(queue.is_settled() && queue.readies() == 0);
+    // While the server ignores what is sent, nothing is owed and nothing will be told.
+    send(&mut queue, b"P");
+    receive(&mut queue, "E");
+    assert_eq!(queue.sent_with_effect(b'P', Origin::Client), Ok(Noted::Nothing));
+    assert_eq!(queue.simulate(Simulated::ParseComplete), Ok(Noted::Nothing));
+}
+
+#[test]
+fn an_injected_message_is_the_poolers_when_it_succeeds_and_the_clients_when_it_fails() {
+    let mut queue = ReplyQueue::new();
+    for injected in [true, false] {
+        queue.sent(b'P', Origin::Injected).unwrap();
+        send(&mut queue, b"BS");
+        if injected {
+            assert_eq!(receive(&mut queue, "1"), [Received::Answer(Origin::Pooler)]);
+            assert_eq!(receive(&mut queue, "2"), [Received::Answer(Origin::Client)]);
+        } else {
+            assert_eq!(receive(&mut queue, "E"), [Received::Answer(Origin::Client)]);
+        }
+        receive(&mut queue, ":I");
+    }
+}

@@ -10,7 +10,6 @@ use crate::connection::{ClientId, ServerId};
 use crate::markers::{Markers, markers};
 use crate::seam::{CancelQuery, Transport};
 use crate::server::{CleaningStep, ServerState};
-use crate::statements::ServerStatements;
 use crate::texts;
 use overload::Moment;
 use pgwire::message::{TransactionStatus, frontend};
@@ -240,10 +239,7 @@ impl Engine {
             // The operator's choice; without one, a round trip is due all the same.
             PoolMode::Session => &self.config.general.server_reset_query,
             _ if cleaning.after_transaction => &self.config.general.server_reset_query,
-            PoolMode::Transaction | PoolMode::Statement => {
-                server.statements = ServerStatements::default();
-                "DISCARD ALL"
-            }
+            PoolMode::Transaction | PoolMode::Statement => "DISCARD ALL",
         };
         let does = markers(reset.as_bytes());
         cleaning.resets_all = does.has(Markers::RESET_ALL);
@@ -251,7 +247,6 @@ impl Engine {
         count += 1;
         // The operator's own words may drop some statements: that is known for certain only of all.
         if cleaning.after_transaction && (does.has(Markers::DISCARD) || does.has(Markers::DEALLOCATE)) {
-            server.statements = ServerStatements::default();
             frontend::query(&mut queries, "DEALLOCATE ALL");
             count += 1;
         }

@@ -12,7 +12,12 @@ pub enum Expected {
         extended: bool,
     },
     Ready,
+    /// The same, for a batch that uses a named statement, prepared if all went well.
+    ReadyOf(usize),
 }
+
+/// Texts that are prepared, each under a name that differs from client to client.
+const STATEMENTS: usize = 4;
 
 #[derive(Debug)]
 pub struct Customer {
@@ -26,6 +31,8 @@ pub struct Customer {
     pub cancelled: bool,
     pub answers: u64,
     pub refused: bool,
+    /// Statements that it has prepared for certain.
+    prepared: [bool; STATEMENTS],
     /// An error has come for what is asked now.
     failed: bool,
     sequence: u64,
@@ -53,6 +60,7 @@ impl Customer {
             cancelled: false,
             answers: 0,
             refused: false,
+            prepared: [false; STATEMENTS],
             failed: false,
             sequence: 0,
             in_transaction: false,
@@ -105,9 +113,48 @@ impl Customer {
         }
     }
 
-    /// Asks for something, at random.
-    pub fn ask(&mut self, random: &mut Random) {
-        match random.below(10) {
+    /// A statement that it has prepared, or prepares anew: then what has its name is closed first. The Sync may be left to
+    /// the next.
+    fn named(&mut self, which: usize, anew: bool, sync: bool) {
+        let name = format!("c{}s{which}", self.number);
+        let text = format!("SELECT $1 {which}");
+        let row = format!("{}@{text}", self.own_row());
+        if anew || !self.prepared[which] {
+            self.put(b'C', format!("S{name}\0").as_bytes());
+            self.put(b'P', format!("{name}\0{text}\0\0\0").as_bytes());
+        }
+        self.put(b'B', format!("\0{name}\0{row}\0").as_bytes());
+        self.put(b'E', b"\0\0\0\0\0");
+        self.expected.push_back(Expected::Row(row));
+        if sync {
+            self.put(b'S', b"");
+            self.expected.push_back(Expected::ReadyOf(which));
+        } else {
+            // Whether it is prepared will not be known.
+            self.prepared[which] = false;
+        }
+    }
+
+    /// Asks for something, at random; `prepares`: named statements too.
+    pub fn ask(&mut self, random: &mut Random, prepares: bool) {
+        match random.below(if prepares { 14 } else { 10 }) {
+            10..=12 => {
+                for _ in 0..=random.below(2) {
+                    let (which, anew) = (random.below(STATEMENTS), random.below(4) == 0);
+                    self.named(which, anew, true);
+                }
+            }
+            13 => {
+                self.query("BEGIN");
+                if random.below(2) == 0 {
+                    self.query("ERROR");
+                }
+                if random.below(2) == 0 {
+                    self.named(random.below(STATEMENTS), random.below(4) == 0, false);
+                }
+                self.named(random.below(STATEMENTS), random.below(4) == 0, true);
+                self.query("COMMIT");
+            }
             0 | 1 => self.select(0),
             2 => self.select(5_000),
             3 => self.batch(true),
@@ -179,6 +226,11 @@ impl Customer {
                     match expected {
                         Expected::Ready => {
                             self.failed = false;
+                            self.status = body[0];
+                            return;
+                        }
+                        Expected::ReadyOf(which) => {
+                            self.prepared[which] = !std::mem::take(&mut self.failed);
                             self.status = body[0];
                             return;
                         }

@@ -1,6 +1,6 @@
 //! A stand-in for one PostgreSQL backend: reads messages, answers them when it is told to work, can be cancelled.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// A backend. It panics when it reads what no sane client sends: then the pooler has mixed messages up.
 #[derive(Debug, Default)]
@@ -17,6 +17,8 @@ pub struct Backend {
     late_signal: bool,
     /// The row that the last Bind asks for.
     bound: Option<String>,
+    /// Texts of prepared statements, by name.
+    statements: BTreeMap<String, String>,
     pub ended: bool,
     /// What belongs to a session: must be gone when another client gets it.
     pub session_mark: Option<String>,
@@ -129,14 +131,13 @@ impl Backend {
                 self.skipping = true;
             }
             b'Q' | b'E' => self.running = Some(message),
-            b'P' => self.message(b'1', b""),
-            b'B' => {
-                let text = String::from_utf8(message[5..].to_vec()).expect("a Bind of the simulation");
-                self.bound = Some(text.trim_matches('\0').to_owned());
-                self.message(b'2', b"");
-            }
+            b'P' => self.parse(&message),
+            b'B' => self.bind(&message),
             b'D' => self.message(b'n', b""),
-            b'C' => self.message(b'3', b""),
+            b'C' => {
+                self.statements.remove(&texts(&message)[0][1..]);
+                self.message(b'3', b"");
+            }
             b'S' => {
                 self.skipping = false;
                 self.ready();
@@ -183,6 +184,7 @@ impl Backend {
             "DISCARD ALL" => {
                 assert!(!self.in_transaction, "DISCARD ALL inside a transaction");
                 self.session_mark = None;
+                self.statements.clear();
                 self.message(b'C', b"DISCARD ALL\0");
             }
             "" => self.message(b'I', b""),
@@ -204,6 +206,33 @@ impl Backend {
             }
         }
         self.ready();
+    }
+
+    fn parse(&mut self, message: &[u8]) {
+        let [name, text, ..] = &texts(message)[..] else { panic!("a Parse of the simulation") };
+        // A failed transaction takes what has no text, and what ends it.
+        if self.failed && !text.is_empty() {
+            self.fail("25P02");
+            self.skipping = true;
+            return;
+        }
+        let before = self.statements.insert(name.clone(), text.clone());
+        assert!(name.is_empty() || before.is_none(), "{name} is prepared twice");
+        self.message(b'1', b"");
+    }
+
+    fn bind(&mut self, message: &[u8]) {
+        let [_, name, row, ..] = &texts(message)[..] else { panic!("a Bind of the simulation") };
+        let text = self.statements.get(name).unwrap_or_else(|| panic!("{name} is not prepared here"));
+        // Rows of named statements say of which.
+        assert!(row.split_once('@').is_none_or(|(_, of)| text == of), "{row} of the statement {text}");
+        if self.failed {
+            self.fail("25P02");
+            self.skipping = true;
+            return;
+        }
+        self.bound = Some(row.clone());
+        self.message(b'2', b"");
     }
 
     fn row(&mut self, value: &str) {
@@ -239,6 +268,12 @@ impl Backend {
         self.output.extend(u32::try_from(body.len() + 4).expect("short").to_be_bytes());
         self.output.extend(body);
     }
+}
+
+/// What stands in a message's body, between zero bytes.
+fn texts(message: &[u8]) -> Vec<String> {
+    let body = String::from_utf8(message[5..].to_vec()).expect("text of the simulation");
+    body.split('\0').map(str::to_owned).collect()
 }
 
 /// Clients of the simulation use the unnamed portal alone: any name stands for a portal that does not exist.

@@ -164,7 +164,7 @@ impl World {
         if customer.has_transaction() {
             customer.finish_transaction();
         } else if customer.logged_in && (customer.is_at_rest() || !awaits_copy(customer)) {
-            customer.ask(&mut self.random);
+            customer.ask(&mut self.random, !self.scenario.sessions);
         }
     }
 
@@ -479,12 +479,15 @@ fn settings_at_random(random: &mut Random, sessions: bool) -> Arc<PoolerConfig> 
     let policy = ["cancel", "cancel", "finish", "close"][random.below(4)];
     let buffer = [4_096, 65_536][random.below(2)];
     let minimum = random.below(2);
+    // Fewer than there are texts, or more.
+    let statements = 1 + random.below(6);
     let mode = if sessions { ["session", "session", "transaction"][random.below(3)] } else { "transaction" };
     let text = format!(
         "[databases]\ndb = host=127.0.0.{host} user=u\n[pgbouncer]\nlisten_addr = 127.0.0.1\nauth_type = any\npool_mode = {mode}\n\
          default_pool_size = {POOL_SIZE}\nquery_wait_timeout = 120\nlog_connections = 0\nlog_disconnections = 0\n\
          log_stats = 0\nlog_pooler_errors = 0\nserver_check_delay = {check_delay}\nserver_lifetime = {lifetime}\n\
-         client_disconnect = {policy}\nwaiter_buffer = {buffer}\nmin_pool_size = {minimum}\n"
+         client_disconnect = {policy}\nwaiter_buffer = {buffer}\nmin_pool_size = {minimum}\n\
+         max_prepared_statements = {statements}\n"
     );
     Arc::new(settings::pooler::parse_ini(&text).expect("the simulation's configuration").config)
 }
