@@ -5,7 +5,7 @@ use crate::close_cause::CloseCause;
 use crate::connection::{ClientId, PoolId};
 use crate::parameters::Tracked;
 use crate::seam::OpenedServer;
-use crate::statements::{ClientStatements, ServerStatements};
+use crate::statements::{Again, ClientStatements, ServerStatements};
 use overload::Moment;
 use pgwire::message::ErrorFields;
 use pgwire::replies::{Origin, ReplyQueue, Simulated};
@@ -19,6 +19,8 @@ pub(crate) struct Server {
     pub(crate) replies: ReplyQueue,
     /// What clients have prepared here.
     pub(crate) statements: ServerStatements,
+    /// The request that it works on, if it may be repeated.
+    pub(crate) again: Again,
     /// The start of a message that cannot be judged yet.
     pub(crate) held: Vec<u8>,
     /// Bytes to come of a message that has been judged.
@@ -131,6 +133,7 @@ impl Server {
             state: ServerState::Idle,
             replies: ReplyQueue::new(),
             statements: ServerStatements::default(),
+            again: Again::default(),
             held: Vec::new(),
             rest: 0,
             rest_forwarded: false,

@@ -5,11 +5,13 @@
 //! they change is noted as an [`Effect`] and holds once the server has confirmed it: an effect that the server ignored,
 //! since something before it failed, is undone.
 
+mod again;
 mod client;
 mod effect;
 mod server;
 pub(crate) mod sql;
 
+pub(crate) use again::{Again, Shape};
 pub(crate) use client::{ClientStatements, MAX_STATEMENT_BYTES_OF_A_CLIENT, MAX_STATEMENTS_OF_A_CLIENT};
 pub(crate) use effect::Effect;
 pub(crate) use server::{Limits, ServerStatements, current};

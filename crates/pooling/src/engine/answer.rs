@@ -189,6 +189,9 @@ impl Engine {
             self.dismiss_client(transport, client_id, &farewell, text);
             return;
         }
+        if outcome.repeats {
+            return self.repeat_request(transport, id, client_id);
+        }
         if outcome.parameters_set && self.begin_prepared(transport, id, client_id) {
             return;
         }
@@ -200,6 +203,19 @@ impl Engine {
             }
             self.arm_active(client_id);
             self.rest_in_session(transport, id, client_id);
+        }
+    }
+
+    /// A plan was stale: the request goes out again, once, and what it uses is prepared anew.
+    fn repeat_request(&mut self, transport: &mut impl Transport, id: ServerId, client_id: ClientId) {
+        let Some(server) = self.servers.find_mut(id) else { return };
+        let request = server.again.take();
+        let Some(client) = self.clients.find_mut(client_id) else { return };
+        // Ahead of what the client has sent meanwhile.
+        client.held.splice(..0, request);
+        self.forward_request(transport, client_id, id, &[], None);
+        if let Some(server) = self.servers.find_mut(id) {
+            server.again.forget();
         }
     }
 

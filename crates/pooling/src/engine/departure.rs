@@ -114,6 +114,7 @@ impl Engine {
     fn abandon_server(&mut self, transport: &mut impl Transport, id: ServerId, mid_message: bool) {
         transport.set_reading(id.into(), true);
         let Some(server) = self.servers.find_mut(id) else { return };
+        server.again.forget();
         let pool = &self.pools[server.pool.0 as usize];
         let policy = pool.settings.client_disconnect;
         if mid_message {

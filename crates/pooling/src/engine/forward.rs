@@ -8,7 +8,7 @@ use crate::client::ClientState;
 use crate::connection::{ClientId, ServerId};
 use crate::held::join;
 use crate::seam::{Flow, Transport};
-use crate::statements;
+use crate::statements::{self, Shape};
 use crate::texts;
 use pgwire::message::TransactionStatus;
 use scan::{Limits, Scanned, Stop, scan};
@@ -55,6 +55,7 @@ impl Engine {
             limits: statements::Limits::of(general),
             output: &mut translated,
             copied: 0,
+            shape: Shape::default(),
             answers: Vec::new(),
         });
         let Scanned { end, streaming, flushes, stop } =
@@ -62,10 +63,14 @@ impl Engine {
         let mut answers = Vec::new();
         let mut ready = &bytes[..end];
         if let Some(translator) = translator {
+            let shape = translator.shape;
             let is_changed = translator.finish(end, &mut answers);
             if is_changed {
                 ready = &translated;
             }
+            let is_whole = was_at_rest && streaming == 0 && end == bytes.len() && prefix.is_none();
+            let is_alone = is_whole && server.replies.status() == TransactionStatus::Idle;
+            server.again.note(bytes, shape, is_alone);
             // Answers of the pooler's own wait for those of the server, but a Flush asks for them now.
             while flushes && let Some(answer) = server.take_simulated(Some((id, &mut client.statements))) {
                 answers.extend_from_slice(answer.message());

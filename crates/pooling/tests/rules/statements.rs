@@ -304,6 +304,47 @@ fn a_stale_plan_is_prepared_anew_by_whoever_uses_it_next() {
 }
 
 #[test]
+fn a_batch_that_asks_for_its_columns_is_repeated_with_a_fresh_plan() {
+    let (mut bench, first, _) = bench("");
+    let (server, _) = ask(&mut bench, first, &[&parse("s", "SELECT * FROM t"), SYNC]);
+    bench.answer(server, &[PARSED, READY].concat());
+    bench.heard(first);
+    let portal = message(b'D', b"P\0");
+    let request = |name: &str| [&bind(name)[..], &portal, &execute(), SYNC].concat();
+    let (_, heard) = ask(&mut bench, first, &[&request("s")]);
+    assert_eq!(heard, request("holdfast_1"));
+    let stale = message(
+        b'E',
+        b"SERROR\0C0A000\0Mcached plan must not change result type\0RRevalidateCachedQuery\0\0",
+    );
+    bench.answer(server, &stale);
+    bench.answer(server, READY);
+    assert_eq!(bench.heard(first), b"", "the client hears nothing of it");
+    assert_eq!(bench.heard(server), [parse("holdfast_2", "SELECT * FROM t"), request("holdfast_2")].concat());
+    // Once: if that fails too, the client is told.
+    bench.answer(server, &[PARSED, &stale, READY].concat());
+    assert_eq!(bench.heard(first), [&stale[..], READY].concat());
+    assert_eq!(bench.pool("db").sv_idle, 1);
+}
+
+#[test]
+fn nothing_is_repeated_inside_a_transaction() {
+    let (mut bench, first, _) = bench("");
+    let (server, _) = ask(&mut bench, first, &[&parse("s", "SELECT * FROM t"), SYNC]);
+    bench.answer(server, &[PARSED, READY].concat());
+    ask(&mut bench, first, &[&query("BEGIN")]);
+    bench.answer(server, &[&message(b'C', b"BEGIN\0")[..], IN_TRANSACTION].concat());
+    bench.heard(first);
+    ask(&mut bench, first, &[&bind("s"), &message(b'D', b"P\0"), &execute(), SYNC]);
+    let stale = message(
+        b'E',
+        b"SERROR\0C0A000\0Mcached plan must not change result type\0RRevalidateCachedQuery\0\0",
+    );
+    bench.answer(server, &[&stale[..], FAILED].concat());
+    assert_eq!(bench.heard(first), [&stale[..], FAILED].concat());
+}
+
+#[test]
 fn a_client_that_dies_in_its_batch_leaves_no_statement_behind() {
     let (mut bench, first, second) = bench("");
     bench.say(first, &[parse("s", "SELECT 1"), message(b'H', b"")].concat());
@@ -315,7 +356,7 @@ fn a_client_that_dies_in_its_batch_leaves_no_statement_behind() {
     bench.wire.cancels.clear();
     bench.engine.on_cancel_ended(&mut bench.wire, server);
     assert_eq!(bench.heard(server), query("DISCARD ALL"));
-    bench.answer(server, &done());
+    bench.answer(server, &[&message(b'C', b"DISCARD ALL\0")[..], READY].concat());
     assert_eq!(bench.engine.server_rows()[0].prepared_statements, 0);
     let (_, heard) = ask(&mut bench, second, &[&parse("s", "SELECT 1"), SYNC]);
     assert_eq!(heard, [&parse("holdfast_1", "SELECT 1")[..], SYNC].concat());

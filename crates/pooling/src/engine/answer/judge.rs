@@ -23,6 +23,8 @@ pub(super) struct Outcome {
     pub(super) told: Vec<u8>,
     /// A transaction of several statements has begun where only single ones are allowed.
     pub(super) transaction_refused: bool,
+    /// A batch has failed for a stale plan, and its client has seen nothing of it: it is sent again.
+    pub(super) repeats: bool,
     /// A query of the pooler's own failed while the client has the server: its parameters cannot be set.
     pub(super) set_failed: Option<Box<ErrorFields>>,
 }
@@ -63,7 +65,13 @@ impl Judge<'_> {
             self.server.said_fatal = true;
         }
         Ok(match received {
-            Received::Answer(Origin::Client) => self.hears_answers() && self.replaced.is_none(),
+            Received::Answer(Origin::Client) => {
+                let is_heard = self.hears_answers() && !self.server.again.is_due();
+                if is_heard {
+                    self.server.again.forget();
+                }
+                is_heard && self.replaced.is_none()
+            }
             Received::Answer(Origin::Pooler | Origin::Injected) => {
                 if tag == b'E' {
                     // The first one says why; those that follow from it do not.
@@ -77,6 +85,10 @@ impl Judge<'_> {
                     self.take_report(body, own);
                 }
                 !own && self.hears_answers()
+            }
+            Received::Ready(Origin::Client | Origin::Injected, _) if self.server.again.is_due() => {
+                self.outcome.repeats = true;
+                false
             }
             Received::Ready(Origin::Client | Origin::Injected, status) => {
                 let forwarded = self.hears_answers();
@@ -95,6 +107,7 @@ impl Judge<'_> {
     pub(super) fn is_done(&self) -> bool {
         self.pool.settings.pool_mode != PoolMode::Session
             && self.server.replies.is_settled()
+            && !self.server.again.is_due()
             && !self.still_needs_it()
     }
 

@@ -51,6 +51,9 @@ impl Judge<'_> {
             && let Some(statements) = &mut self.statements
         {
             statements.retire(statement);
+            if self.server.again.ask_for() {
+                return;
+            }
         }
         let Some(name) = effect.client_name() else { return };
         if self.client.is_some() && body.windows(PREFIX.len()).any(|bytes| bytes == PREFIX) {

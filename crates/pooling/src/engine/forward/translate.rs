@@ -10,7 +10,7 @@ use super::scan::noted;
 use crate::connection::ClientId;
 use crate::snapshot::PoolCounters;
 use crate::statements::sql::{self, Drops};
-use crate::statements::{ClientStatements, Effect, Limits, ServerStatements, Statements};
+use crate::statements::{ClientStatements, Effect, Limits, ServerStatements, Shape, Statements};
 use pgwire::frame::{HEADER_BYTES, Head};
 use pgwire::message::{TransactionStatus, backend, parse};
 use pgwire::replies::{MAX_OWED, Origin, Owes, ReplyQueue};
@@ -45,6 +45,8 @@ pub(super) struct Translator<'a> {
     /// What goes to the server instead of the input up to `copied`.
     pub(super) output: &'a mut Vec<u8>,
     pub(super) copied: usize,
+    /// What the messages are.
+    pub(super) shape: Shape,
     /// What the client is told at once.
     pub(super) answers: Vec<u8>,
 }
@@ -59,6 +61,13 @@ impl Translator<'_> {
         replies: &mut ReplyQueue,
         counters: &mut PoolCounters,
     ) -> Taken {
+        self.shape.add(match head.tag {
+            b'B' => Shape::BIND,
+            b'D' => Shape::DESCRIBE,
+            b'E' | b'H' => Shape::EXECUTE,
+            b'S' => Shape::SYNC,
+            _ => Shape::OTHER,
+        });
         match head.tag {
             b'E' | b'H' | b'd' | b'c' | b'f' | b'F' => return noted(replies.sent(head.tag, Origin::Client)),
             b'S' => {

@@ -3,8 +3,8 @@
 use super::{Message, Taken, Translator};
 use crate::engine::forward::scan::noted;
 use crate::snapshot::PoolCounters;
-use crate::statements::Effect;
 use crate::statements::sql::{self, Drops};
+use crate::statements::{Effect, Shape};
 use pgwire::message::{frontend, tag};
 use pgwire::replies::{Origin, ReplyQueue};
 
@@ -48,6 +48,7 @@ impl Translator<'_> {
         replies: &mut ReplyQueue,
         counters: &mut PoolCounters,
     ) -> Taken {
+        self.shape.add(Shape::OTHER);
         if !self.server.unnamed_was_sent() {
             if self.server.unnamed_is_uncertain() {
                 return Taken::Later;
