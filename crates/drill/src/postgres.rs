@@ -7,6 +7,7 @@ mod template;
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -77,6 +78,12 @@ impl PrivatePostgres {
         let template = template::prepare(&binaries, &account)?;
         let scratch = Scratch::new("pg", &account)?;
         template::copy(&template, &scratch.path().join("data"), &account)?;
+        for (name, text) in &options.files {
+            let path = scratch.path().join("data").join(name);
+            fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
+            account.give(&path)?;
+        }
         let port = PortLease::take()?;
         let mut server = Self { daemon: None, binaries, account, options, port, scratch, paused: false };
         server.launch()?;

@@ -1,6 +1,7 @@
 //! `holdfast pooler FILE --check`: what is wrong with the configuration, and what is worth knowing about it.
 
 use crate::output;
+use pooler::tls::{self, TlsContext};
 use settings::diagnostic::{Diagnostic, to_json, to_text};
 use settings::pooler::{Loaded, PoolerConfig, load};
 use std::path::Path;
@@ -8,7 +9,11 @@ use std::process::ExitCode;
 
 /// Reads the file and all that it names, and binds nothing.
 pub(crate) fn check(file: &Path, json: bool) -> anyhow::Result<ExitCode> {
-    let loaded = load(file);
+    // The files of TLS too: a wrong key is found before it is needed.
+    let loaded = load(file).and_then(|loaded| match tls::load(&loaded, &TlsContext::default()) {
+        Ok(_) => Ok(loaded),
+        Err(errors) => Err(errors),
+    });
     let (findings, ok): (&[Diagnostic], bool) = match &loaded {
         Ok(loaded) => (&loaded.notes, true),
         Err(errors) => (errors, false),

@@ -4,6 +4,7 @@ use crate::check::complain;
 use anyhow::Context as _;
 use pooler::logging::{LogOptions, Logging};
 use pooler::run::{RunOptions, run};
+use pooler::tls::{self, TlsContext};
 use settings::diagnostic::{Diagnostic, Severity};
 use settings::pooler::load;
 use std::path::{PathBuf, absolute};
@@ -21,6 +22,13 @@ pub(crate) fn serve(file: PathBuf, json: bool) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::FAILURE);
         }
     };
+    let tls = match tls::load(&loaded, &TlsContext::default()) {
+        Ok(tls) => tls,
+        Err(errors) => {
+            complain(&file, &errors, json)?;
+            return Ok(ExitCode::FAILURE);
+        }
+    };
     let general = &loaded.config.general;
     let options =
         LogOptions { format: general.log_format, logfile: general.logfile.clone(), verbose: general.verbose };
@@ -29,6 +37,7 @@ pub(crate) fn serve(file: PathBuf, json: bool) -> anyhow::Result<ExitCode> {
     let options = RunOptions {
         config_path: file,
         loaded,
+        tls,
         version: env!("CARGO_PKG_VERSION"),
         logging: Arc::clone(&logging),
     };

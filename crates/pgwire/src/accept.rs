@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use crate::md5::Md5Secret;
 use crate::message::{backend, parse, tag};
-use crate::scram::{MECHANISM, MockSecret, ScramKeys, Verifier};
+use crate::scram::{ChannelBinding, MECHANISM, MECHANISM_PLUS, MockSecret, ScramKeys, Verifier};
 use sasl::Sasl;
 
 /// Longest body of a client's message during login, in bytes: a password of 65,535 and its closing zero
@@ -79,6 +79,7 @@ impl ClientLogin {
     /// Begins a login. `secret` is `None` for a user that is not known, who then fails like one with a wrong
     /// password (`mock` makes the challenge). `random` must be fresh; it gives the salt or the nonce.
     ///
+    /// With a `binding`, SCRAM is offered with channel binding too; it must be that of the client's TLS connection.
     /// With [`Method::Trust`] the answer is `Accepted` whatever the secret: the caller has looked the user up.
     /// Cheap for every method. Where [`needs_verifier`] says so, the caller derives one first.
     #[must_use]
@@ -87,6 +88,7 @@ impl ClientLogin {
         user: &str,
         secret: Option<LoginSecret>,
         mock: &MockSecret,
+        binding: Option<ChannelBinding>,
         random: &[u8; 32],
     ) -> Step {
         let secret = secret.filter(|secret| !secret.is_empty_password());
@@ -104,9 +106,9 @@ impl ClientLogin {
             (Method::Md5, Some(LoginSecret::Md5(secret))) => ask_md5(Some(secret), random, &mut send),
             (Method::Md5, None) => ask_md5(None, random, &mut send),
             (Method::Md5 | Method::Scram, Some(LoginSecret::Scram(verifier))) => {
-                ask_scram(verifier, random, &mut send)
+                ask_scram(verifier, binding, random, &mut send)
             }
-            (Method::Scram, None) => ask_scram(Arc::new(mock.verifier(user)), random, &mut send),
+            (Method::Scram, None) => ask_scram(Arc::new(mock.verifier(user)), binding, random, &mut send),
             (Method::Scram, Some(LoginSecret::Md5(_))) => {
                 return Step::Refused(LoginError::WrongPasswordType { user: user.to_owned() });
             }
@@ -166,9 +168,15 @@ fn ask_md5(secret: Option<Md5Secret>, random: &[u8; 32], send: &mut Vec<u8>) -> 
     State::Md5 { secret, salt }
 }
 
-fn ask_scram(verifier: Arc<Verifier>, random: &[u8; 32], send: &mut Vec<u8>) -> State {
-    backend::authentication_sasl(send, &[MECHANISM]);
-    State::Sasl(Sasl::new(verifier, random))
+fn ask_scram(
+    verifier: Arc<Verifier>,
+    binding: Option<ChannelBinding>,
+    random: &[u8; 32],
+    send: &mut Vec<u8>,
+) -> State {
+    let offered: &[&str] = if binding.is_some() { &[MECHANISM_PLUS, MECHANISM] } else { &[MECHANISM] };
+    backend::authentication_sasl(send, offered);
+    State::Sasl(Sasl::new(verifier, binding, random))
 }
 
 fn check_plain(secret: Option<LoginSecret>, user: &str, body: &[u8]) -> Result<Outcome, LoginError> {

@@ -111,7 +111,7 @@ pub fn client_login(data: &[u8]) {
     };
     let nobody = secret.is_none() && method != Method::Trust;
     let mock = MockSecret::new([3; 32], 1);
-    let mut step = ClientLogin::start(method, "ada", secret, &mock, &[1; 32]);
+    let mut step = ClientLogin::start(method, "ada", secret, &mock, None, &[1; 32]);
     let mut most_sent = MOST_ADDED_BYTES;
     loop {
         let login = match step {

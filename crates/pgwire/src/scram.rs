@@ -1,9 +1,10 @@
 //! SCRAM-SHA-256, both sides (RFC 5802, RFC 7677), as PostgreSQL speaks it.
 //!
 //! The user's name inside the exchange is empty or ignored: the one of the start-up packet counts.
-//! Channel binding is not offered, since the connection is not encrypted here.
+//! Channel binding is `tls-server-end-point` (RFC 5929), offered to clients over TLS.
 
 mod attributes;
+mod binding;
 mod client;
 mod saslprep;
 mod server;
@@ -11,6 +12,7 @@ mod server;
 mod tests;
 mod verifier;
 
+pub use binding::{ChannelBinding, MECHANISM_PLUS};
 pub use client::{AwaitServerFinal, AwaitServerFirst, ClientSecret};
 pub use saslprep::prepare;
 pub use server::{AwaitClientFinal, AwaitClientFirst, Verified};
@@ -56,6 +58,15 @@ pub enum ScramError {
     /// The client insists on channel binding, which was not offered.
     #[error("client requires SCRAM channel binding, but it is not supported")]
     ChannelBinding,
+    /// The client could bind the channel and was told that we cannot: somebody stands between us.
+    #[error("SCRAM channel binding negotiation error: the client thinks that it is not supported, but it is")]
+    ChannelBindingStripped,
+    /// A type of channel binding that PostgreSQL does not know either.
+    #[error("unsupported SCRAM channel-binding type")]
+    ChannelBindingType,
+    /// The client sees another certificate than ours: somebody stands between us.
+    #[error("SCRAM channel binding check failed")]
+    ChannelBindingMismatch,
     /// The client wants to act as somebody else (`a=`).
     #[error("client uses authorization identity, but it is not supported")]
     AuthorizationIdentity,

@@ -106,7 +106,7 @@ pub enum Replication {
 /// The packet breaks the protocol or asks for a version that is not spoken. It is the client's fault;
 /// the same packet fails again. A wrong length is told as soon as the length has come.
 pub fn first_packet(bytes: &[u8]) -> Result<Option<(FirstPacket, usize)>, StartupError> {
-    if bytes.first() == Some(&TLS_HANDSHAKE) {
+    if is_tls_handshake(bytes) {
         return Err(StartupError::DirectTls);
     }
     let Some((length, rest)) = bytes.split_first_chunk::<WORD_BYTES>() else { return Ok(None) };
@@ -124,6 +124,12 @@ pub fn first_packet(bytes: &[u8]) -> Result<Option<(FirstPacket, usize)>, Startu
         version => FirstPacket::Startup(packet::startup(version, body)?),
     };
     Ok(Some((packet, total)))
+}
+
+/// Whether a connection begins with a TLS handshake, without a request before it (`sslnegotiation=direct`).
+#[must_use]
+pub fn is_tls_handshake(bytes: &[u8]) -> bool {
+    bytes.first() == Some(&TLS_HANDSHAKE)
 }
 
 fn cancel(body: &[u8]) -> Result<CancelKey, StartupError> {

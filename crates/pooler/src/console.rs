@@ -16,6 +16,8 @@ mod table;
 mod tests;
 
 use crate::control::EngineHandle;
+use crate::tls::session::TlsSession;
+use crate::tls::stream::TlsStream;
 use averages::StatsHistory;
 use overload::Moment;
 use pooling::seam::ConsoleLogin;
@@ -41,8 +43,31 @@ const RELOAD_LIMIT: Duration = Duration::from_secs(30);
 pub enum ConsoleStream {
     /// TCP.
     Tcp(TcpStream),
+    /// TLS over TCP.
+    Tls(Box<TlsConsole>),
     /// Unix socket.
     Unix(UnixStream),
+}
+
+/// The socket of a console session over TLS.
+#[derive(Debug)]
+pub struct TlsConsole {
+    stream: TlsStream<TcpStream>,
+    /// As SHOW CLIENTS prints it.
+    described: String,
+}
+
+impl ConsoleStream {
+    /// With the TLS that the data plane has begun. Over a Unix socket there is none.
+    pub(crate) fn secured(self, session: TlsSession) -> Self {
+        match self {
+            Self::Tcp(stream) => {
+                let described = session.describe();
+                Self::Tls(Box::new(TlsConsole { stream: TlsStream::new(stream, session), described }))
+            }
+            other => other,
+        }
+    }
 }
 
 /// A login that the data plane has handed over. The client has been sent AuthenticationOk, nothing after it.
@@ -112,8 +137,9 @@ impl<S: Source> ConsoleContext<S> {
 /// Speaks with one client until it leaves. Never fails: what goes wrong ends the session.
 pub async fn serve<S: Source>(session: ConsoleSession, context: Arc<ConsoleContext<S>>) {
     let ended = match session.stream {
-        ConsoleStream::Tcp(stream) => session::run(stream, session.login, &context).await,
-        ConsoleStream::Unix(stream) => session::run(stream, session.login, &context).await,
+        ConsoleStream::Tcp(stream) => session::run(stream, session.login, String::new(), &context).await,
+        ConsoleStream::Tls(tls) => session::run(tls.stream, session.login, tls.described, &context).await,
+        ConsoleStream::Unix(stream) => session::run(stream, session.login, String::new(), &context).await,
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "console session ended");

@@ -4,6 +4,7 @@
 
 pub(crate) mod inbox;
 
+use crate::tls::TlsContext;
 use inbox::Inbox;
 use pooling::Shutdown;
 use pooling::snapshot::{ClientRow, HolderRow, Overview, PoolRow, ServerRow};
@@ -30,8 +31,8 @@ pub enum Ask {
     Overview(oneshot::Sender<Overview>),
     /// The configuration that runs.
     Config(oneshot::Sender<Arc<PoolerConfig>>),
-    /// Run with this configuration from now on; answered when it is in force.
-    Reload(Arc<PoolerConfig>, oneshot::Sender<()>),
+    /// Run with this configuration and TLS from now on; answered when they are in force.
+    Reload(Arc<PoolerConfig>, TlsContext, oneshot::Sender<()>),
     /// Stop.
     ShutDown(Shutdown),
 }
@@ -105,8 +106,8 @@ impl EngineHandle {
     ///
     /// # Errors
     /// [`ReactorSilent`]; it may then still come into force later.
-    pub async fn reload(&self, config: Arc<PoolerConfig>) -> Result<(), ReactorSilent> {
-        self.ask(|answer| Ask::Reload(config, answer)).await
+    pub async fn reload(&self, config: Arc<PoolerConfig>, tls: TlsContext) -> Result<(), ReactorSilent> {
+        self.ask(|answer| Ask::Reload(config, tls, answer)).await
     }
 
     /// Orders a stop; never refused, never waits.

@@ -12,3 +12,4 @@ mod login_plane;
 pub mod metrics;
 mod reactor;
 pub mod run;
+pub mod tls;

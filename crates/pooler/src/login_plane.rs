@@ -92,20 +92,20 @@ impl LoginPlane {
                     inbox.answer(answer);
                 }
             }
-            Request::Open(request, keepalive) => {
+            Request::Open(request, way) => {
                 let resolver = self.resolver.clone();
                 self.tasks.spawn(async move {
                     let attempt = request.attempt;
-                    inbox.answer(match login::open(request, keepalive, &resolver).await {
+                    inbox.answer(match login::open(request, &way, &resolver).await {
                         Ok(opened) => Letter::ServerOpened(Box::new(opened)),
                         Err(failure) => Letter::ServerFailed(attempt, failure),
                     });
                 });
             }
-            Request::Cancel(request) => {
+            Request::Cancel(request, tls) => {
                 let resolver = self.resolver.clone();
                 self.tasks.spawn(async move {
-                    cancel::send(&request, &resolver).await;
+                    cancel::send(&request, tls.as_deref(), &resolver).await;
                     inbox.answer(Letter::CancelEnded(request.server));
                 });
             }
@@ -134,7 +134,7 @@ impl LoginPlane {
 
 /// Makes a session of a socket that the reactor has given up, and sends what it still owed.
 async fn receive(hand_over: HandOver) -> io::Result<ConsoleSession> {
-    let HandOver { descriptor, unsent, login } = hand_over;
+    let HandOver { descriptor, unsent, tls, login } = hand_over;
     let mut stream = match login.address {
         ClientAddress::Tcp { .. } => {
             ConsoleStream::Tcp(tokio::net::TcpStream::from_std(TcpStream::from(descriptor))?)
@@ -147,8 +147,14 @@ async fn receive(hand_over: HandOver) -> io::Result<ConsoleSession> {
         match &mut stream {
             ConsoleStream::Tcp(stream) => stream.write_all(&unsent).await,
             ConsoleStream::Unix(stream) => stream.write_all(&unsent).await,
+            // Encrypted already, so it goes out before TLS is put on.
+            ConsoleStream::Tls(_) => Ok(()),
         }
     };
     tokio::time::timeout(GREETING_LIMIT, rest).await??;
+    let stream = match tls {
+        Some(session) => stream.secured(session),
+        None => stream,
+    };
     Ok(ConsoleSession { stream, login })
 }

@@ -7,12 +7,14 @@ mod clock;
 mod dispatch;
 pub(crate) mod listener;
 mod orphans;
+mod secure;
 mod socket;
 mod sockets;
 mod turn;
 
 pub(crate) use turn::{Reactor, Seed};
 
+use crate::tls::session::TlsSession;
 use pooling::seam::{AttemptId, OpenedServer};
 use std::os::fd::OwnedFd;
 
@@ -27,4 +29,6 @@ pub(crate) struct Opened {
     pub descriptor: OwnedFd,
     /// A Unix socket.
     pub is_unix: bool,
+    /// Its TLS, if it has any.
+    pub tls: Option<TlsSession>,
 }

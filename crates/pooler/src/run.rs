@@ -18,6 +18,7 @@ use crate::login_plane::request::{PlaneSender, channel};
 use crate::login_plane::{LoginPlane, LoginPlaneError};
 use crate::reactor::listener::{Listener, Listeners, UnixAccess, bind_tcp, bind_unix};
 use crate::reactor::{Reactor, Seed};
+use crate::tls::TlsContext;
 use pidfile::Pidfile;
 use settings::pooler::{General, Loaded, PoolerConfig};
 use signals::{Orders, Signals};
@@ -42,6 +43,8 @@ pub struct RunOptions {
     pub config_path: PathBuf,
     /// What it said at the start.
     pub loaded: Loaded,
+    /// What its TLS files hold.
+    pub tls: TlsContext,
     /// The program's version, as the console shows it.
     pub version: &'static str,
     /// The log, which a reload opens anew and makes more or less of.
@@ -115,8 +118,8 @@ pub fn run(options: RunOptions) -> Result<(), RunError> {
         .build()
         .map_err(RunError::Start)?;
     tracing::info!(listen = names.join(", "), client_limit, version = options.version, "process up");
-    let (path, version, logging) = (options.config_path, options.version, options.logging);
-    let started = Started { config, client_limit, path, version, logging };
+    let (path, version, logging, tls) = (options.config_path, options.version, options.logging, options.tls);
+    let started = Started { config, client_limit, path, version, logging, tls };
     let result = supervise(&runtime, seed, started, bound.metrics);
     // A name lookup may hang in the system for long.
     runtime.shutdown_background();
@@ -130,6 +133,7 @@ struct Started {
     path: PathBuf,
     version: &'static str,
     logging: Arc<Logging>,
+    tls: TlsContext,
 }
 
 /// Starts the threads and waits until the reactor has ended.
@@ -155,13 +159,14 @@ fn supervise(
             path: started.path,
             started: Arc::clone(&started.config),
             logging: started.logging,
+            tls: started.tls.clone(),
         };
         tokio::spawn(reloading.serve(reloads));
         if let Some(listener) = metrics {
             serve_health(listener, Arc::clone(&health)).map_err(RunError::Start)?;
         }
         let orders = Orders::new(handle, reload_sender, started.config.general.drain_timeout);
-        let end = start_reactor(seed, started.config, started.client_limit, plane_sender)?;
+        let end = start_reactor(seed, started.config, started.client_limit, plane_sender, started.tls)?;
         // Bound long ago, and accepted from now on.
         health.set_listening(true);
         tokio::select! {
@@ -194,10 +199,11 @@ fn start_reactor(
     config: Arc<PoolerConfig>,
     client_limit: usize,
     plane: PlaneSender,
+    tls: TlsContext,
 ) -> Result<oneshot::Receiver<ReactorEnd>, RunError> {
     let (sender, end) = oneshot::channel();
     let body = move || {
-        let run = || Reactor::new(seed, config, client_limit, plane)?.run();
+        let run = || Reactor::new(seed, config, client_limit, plane, tls)?.run();
         let ended = catch_unwind(AssertUnwindSafe(run)).map_err(|panic| words_of(&*panic));
         drop(sender.send(ended));
     };

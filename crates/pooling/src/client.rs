@@ -47,6 +47,8 @@ pub(crate) struct Client {
     pub(crate) armed_at: Moment,
     /// Not read because too many replies are owed.
     pub(crate) throttled: bool,
+    /// Speaks TLS.
+    pub(crate) has_tls: bool,
     /// Not read because its server does not take what it has sent.
     pub(crate) server_full: bool,
 }
@@ -113,6 +115,7 @@ impl Client {
             partial_since: None,
             armed_at: NEVER,
             throttled: false,
+            has_tls: false,
             server_full: false,
         }
     }

@@ -8,6 +8,7 @@ mod cancel;
 mod caps;
 mod client_limits;
 mod departure;
+mod encryption;
 mod forward;
 mod handoff;
 mod lifetime;
@@ -208,6 +209,14 @@ impl Engine {
     pub fn on_end(&mut self, transport: &mut impl Transport, id: ConnectionId) {
         match id {
             ConnectionId::Client(client) => self.client_gone(transport, client, "client unexpected eof"),
+            ConnectionId::Server(server) => self.server_gone(transport, server),
+        }
+    }
+
+    /// What the peer sends cannot be read, since its TLS is broken: it goes, for that reason.
+    pub fn on_broken(&mut self, transport: &mut impl Transport, id: ConnectionId, reason: &str) {
+        match id {
+            ConnectionId::Client(client) => self.client_broken(transport, client, reason),
             ConnectionId::Server(server) => self.server_gone(transport, server),
         }
     }

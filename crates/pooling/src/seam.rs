@@ -5,7 +5,7 @@
 
 use crate::connection::{ClientId, ConnectionId, PoolId};
 use overload::cause::Cause;
-use pgwire::scram::{ScramKeys, Verifier};
+use pgwire::scram::{ChannelBinding, ScramKeys, Verifier};
 use settings::pooler::{Secret, ServerAddress};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -47,6 +47,14 @@ pub trait Transport {
 
     /// Derives a SCRAM verifier from a password, which costs milliseconds; `Engine::on_verifier` answers, once.
     fn derive_verifier(&mut self, request: DeriveVerifier);
+
+    /// Starts TLS with a client, after what has been sent to it: every byte from now on is encrypted, also while this side
+    /// only ever sees it plain. `begun` is what has come of the handshake already, without a request before it: then the
+    /// client has to name PostgreSQL's protocol in it (ALPN). `Engine::on_broken` follows if it fails.
+    fn start_tls(&mut self, client: ClientId, begun: &[u8]);
+
+    /// What binds a login to the client's TLS connection; none without TLS, or where its certificate allows none.
+    fn channel_binding(&mut self, client: ClientId) -> Option<ChannelBinding>;
 
     /// Takes a logged-in connection out of the data plane and gives it to the console.
     fn hand_to_console(&mut self, client: ClientId, login: ConsoleLogin);

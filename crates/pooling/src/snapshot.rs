@@ -129,6 +129,8 @@ pub struct ClientRow {
     pub application_name: Arc<str>,
     /// Named statements that are kept track of.
     pub prepared_statements: usize,
+    /// Version and suite of its TLS, which the driver fills in; empty without.
+    pub tls: String,
     /// Identity, as SHOW prints it.
     pub id: u64,
 }
@@ -160,6 +162,8 @@ pub struct ServerRow {
     pub application_name: Arc<str>,
     /// Named statements that are kept track of.
     pub prepared_statements: usize,
+    /// Version and suite of its TLS, which the driver fills in; empty without.
+    pub tls: String,
     /// Identity, as SHOW prints it.
     pub id: u64,
 }

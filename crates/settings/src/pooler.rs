@@ -17,6 +17,7 @@ mod reference;
 mod secret;
 mod show;
 pub mod table;
+mod tls;
 mod validate;
 mod value;
 
@@ -27,6 +28,9 @@ pub use model::{
 };
 pub use reference::reference;
 pub use show::{ConfigRow, show_config};
+pub use tls::{
+    CipherSuite, KeyExchange, KeyExchangeGroups, SslMode, Tls, Tls12Ciphers, Tls13Ciphers, TlsProtocols,
+};
 
 /// Name that [`parse_ini`] and [`parse_toml`] give to their text.
 const INI_NAME: &str = "pgbouncer.ini";
@@ -41,6 +45,16 @@ pub struct Loaded {
     pub notes: Vec<Diagnostic>,
     /// The files read: the first one, what it includes, `auth_file`.
     pub files: Vec<PathBuf>,
+    places: build::GeneralPlaces,
+}
+
+impl Loaded {
+    /// An error about what a setting of `[pgbouncer]` names, at the place where it is written. For those who open the
+    /// files that are only named here. `message` must hold no secret.
+    #[must_use]
+    pub fn error_at(&self, setting: &str, code: &'static str, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::error(code, message).at_any(self.places.get(setting))
+    }
 }
 
 /// Reads a file and all that it names. The name ends in `.toml` for TOML; anything else is `pgbouncer.ini`.
@@ -58,13 +72,13 @@ pub fn load(path: &Path) -> Result<Loaded, Vec<Diagnostic>> {
 pub fn parse(path: &Path, sources: &dyn Sources) -> Result<Loaded, Vec<Diagnostic>> {
     let mut report = Report::default();
     let loaded = read(path, sources, &mut report)
-        .and_then(|written| build::build(&written, sources, &mut report).map(|config| (written, config)));
+        .and_then(|written| build::build(&written, sources, &mut report).map(|built| (written, built)));
     let notes = report.finish()?;
-    let Some((written, config)) = loaded else {
+    let Some((written, (config, places))) = loaded else {
         return Err(vec![Diagnostic::error("unreadable", "nothing could be read")]);
     };
     let files = written.files.into_iter().chain(config.general.auth_file.clone()).collect();
-    Ok(Loaded { config, notes, files })
+    Ok(Loaded { config, notes, files, places })
 }
 
 /// The text of a `pgbouncer.ini` that names no other file.

@@ -12,11 +12,13 @@ pub struct PostgresOptions {
     pub hba_lines: Vec<String>,
     /// Further settings, each as `name=value`; they come last and so win.
     pub settings: Vec<String>,
+    /// Files in the data folder that only the server may read: names and texts.
+    pub files: Vec<(String, String)>,
 }
 
 impl Default for PostgresOptions {
     fn default() -> Self {
-        Self { max_connections: 100, hba_lines: Vec::new(), settings: Vec::new() }
+        Self { max_connections: 100, hba_lines: Vec::new(), settings: Vec::new(), files: Vec::new() }
     }
 }
 
@@ -40,6 +42,19 @@ impl PostgresOptions {
     pub fn setting(mut self, name: &str, value: &str) -> Self {
         self.settings.push(format!("{name}={value}"));
         self
+    }
+
+    /// Adds a file in the data folder.
+    #[must_use]
+    pub fn file(mut self, name: &str, text: &str) -> Self {
+        self.files.push((name.to_owned(), text.to_owned()));
+        self
+    }
+
+    /// Switches TLS on, with this certificate and key (PEM). It still takes clients without it.
+    #[must_use]
+    pub fn tls(self, certificate: &str, key: &str) -> Self {
+        self.file("server.crt", certificate).file("server.key", key).setting("ssl", "on")
     }
 
     pub(super) fn hba_file(&self) -> String {

@@ -63,6 +63,8 @@ impl LoginError {
         match self {
             Self::WrongPassword { .. } | Self::WrongPasswordType { .. } => "28P01",
             Self::VerifierMissing { .. } | Self::Scram(ScramError::Iterations { .. }) => "XX000",
+            // As PostgreSQL.
+            Self::Scram(ScramError::ChannelBindingStripped | ScramError::ChannelBindingMismatch) => "28000",
             Self::TooLong { .. }
             | Self::UnexpectedMessage { .. }
             | Self::Mechanism

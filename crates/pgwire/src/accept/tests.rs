@@ -24,7 +24,7 @@ fn scram(password: &str) -> LoginSecret {
 }
 
 fn start(method: Method, secret: Option<LoginSecret>) -> Step {
-    ClientLogin::start(method, USER, secret, &mock(), RANDOM)
+    ClientLogin::start(method, USER, secret, &mock(), None, RANDOM)
 }
 
 /// Messages in `bytes`: tag and body of each.
@@ -222,6 +222,29 @@ fn a_mechanism_that_was_not_offered_is_refused() {
     assert!(matches!(binding, Step::Refused(LoginError::Scram(ScramError::ChannelBinding))));
     let long = sasl_initial("SCRAM-SHA-256", &vec![b'x'; scram::MAX_MESSAGE_BYTES + 1]);
     assert!(matches!(long, Step::Refused(LoginError::Scram(ScramError::TooLong))));
+}
+
+#[test]
+fn channel_binding_is_offered_first_and_only_where_there_is_a_channel_to_bind() {
+    let offered = |binding: Option<ChannelBinding>| {
+        let step = ClientLogin::start(Method::Scram, USER, Some(scram("pencil")), &mock(), binding, RANDOM);
+        let Step::Continue { login, send } = step else { panic!() };
+        (login, send[9..].to_vec())
+    };
+    assert_eq!(offered(None).1, b"SCRAM-SHA-256\0\0");
+    let binding = ChannelBinding::tls_server_end_point(&[7; 32]);
+    let (login, mechanisms) = offered(Some(binding));
+    assert_eq!(mechanisms, b"SCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0");
+    let message = b"SCRAM-SHA-256\0\0\0\0\x0by,,n=,r=abc";
+    let Step::Refused(error) = login.on_message(b'p', message) else {
+        panic!("a stripped offer went through")
+    };
+    assert_eq!(error.sqlstate(), "28000");
+    let Step::Refused(error) = offered(None).0.on_message(b'p', b"SCRAM-SHA-256-PLUS\0\xff\xff\xff\xff")
+    else {
+        panic!("what was not offered was taken")
+    };
+    assert_eq!(error, LoginError::Mechanism);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The server's side: checks a client against a verifier. Nothing here is costly.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,22 +9,27 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::attributes::{Attributes, nonce_is_valid};
+use super::binding::{self, ChannelBinding};
 use super::{
     KEY_CHARS, NONCE_CHARS, ScramError, ScramKeys, Verifier, decode_key, hmac_of, nonce, sha256, xor,
 };
 use crate::secret::same;
 
+/// A header without a binding, in base64.
+const UNBOUND_CHARS: usize = 4;
+
 /// The mechanism was offered; the client's first message comes next.
 pub struct AwaitClientFirst {
     verifier: Arc<Verifier>,
     nonce: [u8; NONCE_CHARS],
+    offered: Option<ChannelBinding>,
 }
 
 /// The challenge is sent; the client's proof comes next.
 pub struct AwaitClientFinal {
     verifier: Arc<Verifier>,
     /// What the client must repeat of its own header, in base64.
-    binding: &'static str,
+    binding: Cow<'static, str>,
     /// `client-first-message-bare , server-first-message`, the beginning of what both sides sign.
     transcript: String,
     server_first: Range<usize>,
@@ -43,22 +49,41 @@ impl AwaitClientFirst {
     /// Begins an exchange; of `random` 18 bytes become the server's part of the nonce.
     #[must_use]
     pub fn new(verifier: Arc<Verifier>, random: &[u8; 32]) -> Self {
-        Self { verifier, nonce: nonce(random) }
+        Self { verifier, nonce: nonce(random), offered: None }
     }
 
-    /// Reads the client's first message.
+    /// Offers to bind the channel; [`super::MECHANISM_PLUS`] was offered as well.
+    #[must_use]
+    pub fn offering(mut self, binding: Option<ChannelBinding>) -> Self {
+        self.offered = binding;
+        self
+    }
+
+    /// Channel binding was offered.
+    #[must_use]
+    pub const fn offers_binding(&self) -> bool {
+        self.offered.is_some()
+    }
+
+    /// Reads the first message of a client that chose [`super::MECHANISM`].
     ///
     /// # Errors
     /// It is malformed, or asks for what is not offered.
     pub fn answer(self, client_first: &[u8]) -> Result<AwaitClientFinal, ScramError> {
+        self.answer_to(client_first, false)
+    }
+
+    /// Reads the first message of a client that chose [`super::MECHANISM_PLUS`].
+    ///
+    /// # Errors
+    /// Likewise.
+    pub fn answer_bound(self, client_first: &[u8]) -> Result<AwaitClientFinal, ScramError> {
+        self.answer_to(client_first, true)
+    }
+
+    fn answer_to(self, client_first: &[u8], bound: bool) -> Result<AwaitClientFinal, ScramError> {
         let mut attributes = Attributes::new(client_first)?;
-        let binding = match attributes.next_part() {
-            Some("n") => "biws",
-            // The client could bind the channel but sees that it was not offered, which is true.
-            Some("y") => "eSws",
-            Some(other) if other.starts_with("p=") => return Err(ScramError::ChannelBinding),
-            _ => return Err(ScramError::Malformed("unexpected channel-binding flag")),
-        };
+        let binding = binding::expected(attributes.next_part(), bound, self.offered.as_ref())?;
         match attributes.next_part() {
             Some("") => (),
             Some(other) if other.starts_with("a=") => return Err(ScramError::AuthorizationIdentity),
@@ -78,7 +103,7 @@ impl AwaitClientFirst {
 impl AwaitClientFinal {
     pub(super) fn challenge(
         verifier: Arc<Verifier>,
-        binding: &'static str,
+        binding: Cow<'static, str>,
         bare: &str,
         [client_nonce, server_nonce]: [&str; 2],
     ) -> Self {
@@ -118,7 +143,12 @@ impl AwaitClientFinal {
     pub fn finish(mut self, client_final: &[u8]) -> Result<Verified, ScramError> {
         let mut attributes = Attributes::new(client_final)?;
         if attributes.expect('c', "attribute \"c\" expected")? != self.binding {
-            return Err(ScramError::Malformed("unexpected channel-binding attribute"));
+            let is_bound = self.binding.len() > UNBOUND_CHARS;
+            return Err(if is_bound {
+                ScramError::ChannelBindingMismatch
+            } else {
+                ScramError::Malformed("unexpected channel-binding attribute")
+            });
         }
         let nonce = attributes.expect('r', "attribute \"r\" expected")?;
         if Some(nonce) != self.transcript.get(self.nonce.clone()) {

@@ -38,7 +38,7 @@ fn the_exchange_of_rfc_7677_is_reproduced_by_both_sides() {
     let (client, client_first) = AwaitServerFirst::with_nonce(password("pencil"), "user", client_nonce);
     assert_eq!(client_first, b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO");
     let bare = std::str::from_utf8(&client_first[3..]).unwrap();
-    let server = AwaitClientFinal::challenge(verifier, "biws", bare, [client_nonce, server_nonce]);
+    let server = AwaitClientFinal::challenge(verifier, "biws".into(), bare, [client_nonce, server_nonce]);
     assert_eq!(
         server.server_first(),
         b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"

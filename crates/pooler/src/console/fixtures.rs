@@ -64,6 +64,7 @@ pub(crate) fn client_row(database: &str, user: &str) -> ClientRow {
         link: None,
         application_name: "psql".into(),
         prepared_statements: 2,
+        tls: String::new(),
         id: 7,
     }
 }
@@ -83,6 +84,7 @@ pub(crate) fn server_row(database: &str, user: &str) -> ServerRow {
         remote_pid: 4711,
         application_name: "".into(),
         prepared_statements: 3,
+        tls: String::new(),
         id: 1 << 31,
     }
 }

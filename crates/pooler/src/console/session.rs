@@ -35,10 +35,11 @@ const PARAMETERS: &[(&str, &str)] = &[
 pub(super) async fn run<S: Source>(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     login: ConsoleLogin,
+    tls: String,
     context: &ConsoleContext<S>,
 ) -> io::Result<()> {
     let (reader, mut writer) = tokio::io::split(stream);
-    let Some(seat) = context.sessions.open(&login.user, login.address) else {
+    let Some(seat) = context.sessions.open(&login.user, login.address, tls) else {
         let refusal = error_response(
             Severity::Fatal,
             "53300",

@@ -14,6 +14,8 @@ pub(super) struct Entry {
     pub(super) id: i32,
     pub(super) user: String,
     pub(super) address: ClientAddress,
+    /// Version and suite; empty without TLS.
+    pub(super) tls: String,
     pub(super) connected: Instant,
     pub(super) requested: Instant,
 }
@@ -48,7 +50,7 @@ pub(super) struct Seat<'a> {
 
 impl Sessions {
     /// A place, unless all are taken.
-    pub(super) fn open(&self, user: &str, address: ClientAddress) -> Option<Seat<'_>> {
+    pub(super) fn open(&self, user: &str, address: ClientAddress, tls: String) -> Option<Seat<'_>> {
         let now = Instant::now();
         let mut open = self.lock();
         if open.entries.len() >= MAX_CONSOLE_SESSIONS {
@@ -60,7 +62,7 @@ impl Sessions {
         }
         open.opened = (i32::MAX - id + 1) % (i32::MAX / 2);
         let user = user.to_owned();
-        open.entries.insert(id, Entry { id, user, address, connected: now, requested: now });
+        open.entries.insert(id, Entry { id, user, address, tls, connected: now, requested: now });
         drop(open);
         self.logins.fetch_add(1, Ordering::Relaxed);
         Some(Seat { sessions: self, id })
@@ -108,19 +110,20 @@ mod tests {
     #[test]
     fn one_session_more_than_the_limit_is_refused_until_one_leaves() {
         let sessions = Sessions::default();
-        let mut seats: Vec<_> = (0..MAX_CONSOLE_SESSIONS).map(|_| sessions.open("admin", ADDRESS)).collect();
+        let mut seats: Vec<_> =
+            (0..MAX_CONSOLE_SESSIONS).map(|_| sessions.open("admin", ADDRESS, String::new())).collect();
         assert!(seats.iter().all(Option::is_some));
-        assert!(sessions.open("admin", ADDRESS).is_none());
+        assert!(sessions.open("admin", ADDRESS, String::new()).is_none());
         seats.pop();
-        assert!(sessions.open("admin", ADDRESS).is_some());
+        assert!(sessions.open("admin", ADDRESS, String::new()).is_some());
         assert_eq!(sessions.totals().logins, MAX_CONSOLE_SESSIONS as u64 + 1);
     }
 
     #[test]
     fn identities_of_open_sessions_differ() {
         let sessions = Sessions::default();
-        let first = sessions.open("a", ADDRESS).unwrap();
-        let second = sessions.open("b", ADDRESS).unwrap();
+        let first = sessions.open("a", ADDRESS, String::new()).unwrap();
+        let second = sessions.open("b", ADDRESS, String::new()).unwrap();
         assert_ne!(first.id, second.id);
         assert_eq!(sessions.entries().len(), 2);
     }

@@ -112,7 +112,7 @@ impl Client {
     async fn connect(context: &Arc<ConsoleContext<Rows>>, login: ConsoleLogin) -> Self {
         let (stream, theirs) = tokio::io::duplex(1 << 20);
         let context = Arc::clone(context);
-        tokio::spawn(async move { session::run(theirs, login, &context).await });
+        tokio::spawn(async move { session::run(theirs, login, String::new(), &context).await });
         let mut client = Self { stream, greeting: Parsed::default() };
         client.greeting = client.answer().await;
         client

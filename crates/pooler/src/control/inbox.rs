@@ -2,6 +2,7 @@
 
 use super::{Ask, ReactorSilent};
 use crate::reactor::Opened;
+use crate::tls::handshakes::Stepped;
 use mio::Waker;
 use pooling::Shutdown;
 use pooling::connection::ServerId;
@@ -24,6 +25,8 @@ pub(crate) enum Letter {
     ServerFailed(AttemptId, OpenFailure),
     /// A cancel request has run its course.
     CancelEnded(ServerId),
+    /// A step of a TLS handshake is done.
+    Handshake(Box<Stepped>),
     /// A verifier has been derived.
     Verifier(DerivedVerifier),
 }

@@ -30,6 +30,16 @@ pub(super) enum Failure {
     Lost(io::Error),
     #[error("server closed the connection during login")]
     Ended,
+    /// `server_tls_sslmode` demands TLS.
+    #[error("server refused SSL, which server_tls_sslmode demands")]
+    TlsRefused,
+    #[error("server answered the request for SSL with an error")]
+    TlsError,
+    #[error("server answered the request for SSL with '{}'", .0.escape_ascii())]
+    TlsNonsense(u8),
+    /// The handshake failed.
+    #[error("TLS handshake error: {0}")]
+    Tls(String),
     #[error(transparent)]
     Login(#[from] ServerLoginError),
     #[error("server sent nonsense during login: {0}")]
@@ -65,7 +75,10 @@ impl Failure {
             Self::OurSide(_) => Cause::OurSide,
             Self::Lost(_) | Self::Ended => Cause::Crashed,
             Self::Login(error) => cause_of_login(error),
-            Self::Frame(_) | Self::Malformed(_) => Cause::Protocol,
+            // A person has to act: on a certificate, or on one of the two configurations.
+            Self::TlsRefused | Self::Tls(_) => Cause::NotAllowed,
+            Self::TlsError => Cause::Other,
+            Self::Frame(_) | Self::Malformed(_) | Self::TlsNonsense(_) => Cause::Protocol,
             Self::ConnectQuery(_) => Cause::Other,
             Self::BadMd5 => Cause::NotAllowed,
         }
@@ -93,9 +106,12 @@ impl Failure {
                 | ServerLoginError::Mechanism { .. },
             ) => "server login failed: the pooler has no secret that the server accepts",
             Self::Login(ServerLoginError::Startup(_)) => "server login failed: too many start-up parameters",
-            Self::Login(_) | Self::Frame(_) | Self::Malformed(_) => {
+            Self::Login(_) | Self::Frame(_) | Self::Malformed(_) | Self::TlsNonsense(_) => {
                 "server login failed: the server does not follow the protocol"
             }
+            Self::TlsRefused => "server login failed: server refused SSL",
+            Self::TlsError => "server login failed: the server cannot start a session",
+            Self::Tls(_) => "server login failed: TLS handshake error",
             Self::ConnectQuery(_) => "connect_query failed",
             Self::BadMd5 => "server login failed: the configured password is malformed",
         };

@@ -5,14 +5,15 @@ use super::dial::{Resolver, dial};
 use super::failure::Failure;
 use super::hashing::aside;
 use super::inbound::{Inbound, Message};
-use super::stream::ServerStream;
+use super::request::Way;
+use super::stream::{Parts, ServerStream};
 use crate::reactor::Opened;
 use pgwire::Password;
 use pgwire::connect::{ServerLogin, ServerReady, ServerSecret as WireSecret, ServerStep, StartupRequest};
 use pgwire::md5::Md5Secret;
 use pgwire::message::tag;
 use pooling::seam::{OpenFailure, OpenServer, OpenedServer, ServerSecret, Target};
-use settings::pooler::{Keepalive, Secret};
+use settings::pooler::{Secret, ServerAddress};
 use tokio::time::{Instant, timeout};
 
 /// AuthenticationSASLContinue: the answer to it costs the server's iterations if the secret is a password.
@@ -22,38 +23,38 @@ const SASL_CONTINUE: [u8; 4] = 11_u32.to_be_bytes();
 ///
 /// # Errors
 /// What it means for further attempts, with texts for the client and for the log.
-pub(super) async fn open(
-    request: OpenServer,
-    keepalive: Keepalive,
-    resolver: &Resolver,
-) -> Result<Opened, OpenFailure> {
-    let result = match timeout(request.limit, attempt(&request, keepalive, resolver)).await {
+pub(super) async fn open(request: OpenServer, way: &Way, resolver: &Resolver) -> Result<Opened, OpenFailure> {
+    let result = match timeout(request.limit, attempt(&request, way, resolver)).await {
         Ok(result) => result,
         Err(_) => Err(Failure::TimedOut(request.limit)),
     };
     result.map_err(|failure| failure.into_answer(&request.target))
 }
 
-async fn attempt(request: &OpenServer, keepalive: Keepalive, resolver: &Resolver) -> Result<Opened, Failure> {
+async fn attempt(request: &OpenServer, way: &Way, resolver: &Resolver) -> Result<Opened, Failure> {
     let started = Instant::now();
     let target = &request.target;
     let mut stream = dial(&target.address, resolver, request.attempt.0, request.limit).await?;
-    stream.prepare(keepalive).map_err(Failure::OurSide)?;
+    stream.prepare(way.keepalive).map_err(Failure::OurSide)?;
+    if let (Some(tls), ServerAddress::Tcp { host, .. }) = (&way.tls, &target.address) {
+        stream = stream.start_tls(tls, host).await?;
+    }
     let mut inbound = Inbound::default();
     let ServerReady { cancel_key, mut parameters, .. } = log_in(target, &mut stream, &mut inbound).await?;
     if let Some(sql) = target.connect_query.as_deref().filter(|sql| !sql.trim().is_empty()) {
         connect_query::run(sql, &mut stream, &mut inbound, &mut parameters).await?;
     }
     let (peer, is_unix) = (stream.peer(), stream.is_unix());
-    let descriptor = stream.into_descriptor().map_err(Failure::OurSide)?;
+    let Parts { descriptor, tls, leftover: decrypted } = stream.into_parts().await.map_err(Failure::Lost)?;
     let (process_id, secret_key) = match cancel_key {
         Some(key) => (key.process_id, key.secret.as_bytes().to_vec()),
         None => (0, Vec::new()),
     };
-    let leftover = inbound.into_leftover();
+    let mut leftover = inbound.into_leftover();
+    leftover.extend_from_slice(&decrypted);
     let login_time = started.elapsed();
     let server = OpenedServer { process_id, secret_key, parameters, leftover, peer, login_time };
-    Ok(Opened { attempt: request.attempt, server, descriptor, is_unix })
+    Ok(Opened { attempt: request.attempt, server, descriptor, is_unix, tls })
 }
 
 async fn log_in(

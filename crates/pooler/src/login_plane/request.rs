@@ -1,10 +1,13 @@
 //! What the reactor asks of the login plane.
 
 use crate::control::inbox::Letter;
+use crate::tls::ToServers;
+use crate::tls::session::TlsSession;
 use overload::cause::Cause;
 use pooling::seam::{CancelQuery, ConsoleLogin, DeriveVerifier, DerivedVerifier, OpenFailure, OpenServer};
 use settings::pooler::Keepalive;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 /// Requests that have not been taken up; above what the engine's own bounds let through in one turn.
@@ -14,13 +17,21 @@ const CAPACITY: usize = 16_384;
 #[derive(Debug)]
 pub(crate) enum Request {
     /// Open a server connection and log in.
-    Open(OpenServer, Keepalive),
+    Open(OpenServer, Way),
     /// Send a cancel request.
-    Cancel(CancelQuery),
+    Cancel(CancelQuery, Option<Arc<ToServers>>),
     /// Derive a verifier.
     Derive(DeriveVerifier),
     /// Serve a console session.
     Console(HandOver),
+}
+
+/// How server connections are made at present.
+#[derive(Clone, Debug)]
+pub(crate) struct Way {
+    pub keepalive: Keepalive,
+    /// None: without TLS.
+    pub tls: Option<Arc<ToServers>>,
 }
 
 /// A client's connection on its way to the console.
@@ -30,6 +41,8 @@ pub(crate) struct HandOver {
     pub descriptor: OwnedFd,
     /// What was sent to the client but has not left yet.
     pub unsent: Vec<u8>,
+    /// Its TLS, if it has any; `unsent` is encrypted already.
+    pub tls: Option<TlsSession>,
     /// Who it is.
     pub login: ConsoleLogin,
 }
@@ -71,7 +84,7 @@ impl Request {
                 };
                 Some(Letter::ServerFailed(request.attempt, failure))
             }
-            Self::Cancel(request) => Some(Letter::CancelEnded(request.server)),
+            Self::Cancel(request, _) => Some(Letter::CancelEnded(request.server)),
             Self::Derive(DeriveVerifier { client, user, .. }) => {
                 Some(Letter::Verifier(DerivedVerifier { client, user, verifier: None }))
             }
@@ -91,14 +104,15 @@ mod tests {
     use std::time::Duration;
 
     fn cancel(slot: u32) -> Request {
-        Request::Cancel(CancelQuery {
+        let query = CancelQuery {
             server: ServerId::from_parts(slot, 0),
             address: ServerAddress::Tcp { host: "127.0.0.1".to_owned(), port: 1 },
             peer: None,
             process_id: 1,
             secret_key: vec![0; 4],
             limit: Duration::from_secs(1),
-        })
+        };
+        Request::Cancel(query, None)
     }
 
     #[test]

@@ -2,11 +2,14 @@
 
 use super::Opened;
 use super::listener::Accepted;
+use super::secure::Secure;
 use super::socket::{Received, Sent, Socket};
 use super::sockets::{Sockets, part};
 use super::turn::Readiness;
 use crate::control::Ask;
 use crate::control::inbox::Letter;
+use crate::tls::handshakes::{Handshakes, Step, Stepped};
+use crate::tls::session::TlsError;
 use overload::Moment;
 use pgwire::message::frontend;
 use pooling::Engine;
@@ -20,11 +23,18 @@ pub(crate) struct Dispatch {
     pub engine: Engine,
     pub sockets: Sockets,
     buffer: Box<[u8]>,
+    /// What has been decrypted.
+    plain: Vec<u8>,
+    /// What TLS has to say for itself.
+    out: Vec<u8>,
+    /// Started for the first handshake.
+    handshakes: Option<Handshakes>,
 }
 
 impl Dispatch {
     pub(crate) fn new(engine: Engine, sockets: Sockets) -> Self {
-        Self { engine, sockets, buffer: vec![0; READ_BUFFER].into_boxed_slice() }
+        let buffer = vec![0; READ_BUFFER].into_boxed_slice();
+        Self { engine, sockets, buffer, plain: Vec::new(), out: Vec::new(), handshakes: None }
     }
 
     pub(crate) fn begin_turn(&mut self, now: Moment) {
@@ -85,6 +95,7 @@ impl Dispatch {
         let (engine, sockets) = (&mut self.engine, &mut self.sockets);
         match letter {
             Letter::Ask(ask) => self.on_ask(ask),
+            Letter::Handshake(stepped) => self.on_handshake(*stepped),
             Letter::ServerOpened(opened) => self.on_opened(*opened),
             Letter::ServerFailed(attempt, failure) => engine.on_server_failed(sockets, attempt, failure),
             Letter::CancelEnded(server) => engine.on_cancel_ended(sockets, server),
@@ -97,13 +108,30 @@ impl Dispatch {
         let (engine, sockets) = (&mut self.engine, &mut self.sockets);
         match ask {
             Ask::Pools(answer) => drop(answer.send(engine.pool_rows())),
-            Ask::Clients(answer) => drop(answer.send(engine.client_rows())),
-            Ask::Servers(answer) => drop(answer.send(engine.server_rows())),
+            Ask::Clients(answer) => {
+                let mut rows = engine.client_rows();
+                for row in &mut rows {
+                    row.tls = sockets.describe_tls(ConnectionId::from_token(row.id));
+                }
+                drop(answer.send(rows));
+            }
+            Ask::Servers(answer) => {
+                let mut rows = engine.server_rows();
+                for row in &mut rows {
+                    row.tls = sockets.describe_tls(ConnectionId::from_token(row.id));
+                }
+                drop(answer.send(rows));
+            }
             Ask::Holders(answer) => drop(answer.send(engine.holder_rows())),
             Ask::Overview(answer) => drop(answer.send(engine.overview())),
             Ask::Config(answer) => drop(answer.send(engine.config().clone())),
-            Ask::Reload(config, answer) => {
+            Ask::Reload(config, tls, answer) => {
                 sockets.keepalive = config.general.tcp_keepalive;
+                let replaces_servers = tls.differs_to_servers(&sockets.tls);
+                sockets.tls = tls;
+                if replaces_servers {
+                    engine.retire_all_servers(sockets);
+                }
                 engine.reload(sockets, config);
                 let _ = answer.send(());
             }
@@ -113,16 +141,24 @@ impl Dispatch {
 
     /// Watches the socket first and runs what came with the login then, since no event will come for that.
     fn on_opened(&mut self, opened: Opened) {
-        let Opened { attempt, server, descriptor, is_unix } = opened;
+        let Opened { attempt, server, descriptor, is_unix, tls } = opened;
         let Some(id) = self.engine.on_server_opened(attempt, &server) else {
             // Nobody wants it any more: a friendly end costs the server no line in its log.
             let mut socket = Socket::new(descriptor, 0, is_unix);
             let mut terminate = Vec::new();
             frontend::terminate(&mut terminate);
+            if let Some(mut session) = tls {
+                let mut sealed = Vec::new();
+                // What cannot be encrypted is not sent; the end comes in any case.
+                let _ = session.encrypt(&terminate, &mut sealed);
+                terminate = sealed;
+                socket.secure = Some(Box::new(Secure::established(session)));
+            }
             socket.send(&[&terminate]);
+            socket.say_farewell();
             return part(socket);
         };
-        match self.sockets.add_server(id, descriptor, is_unix) {
+        match self.sockets.add_server(id, descriptor, is_unix, tls) {
             Ok(()) => self.engine.on_server_installed(&mut self.sockets, id, &server.leftover),
             Err(error) => {
                 tracing::warn!(%error, "cannot watch a new server's socket");
@@ -170,6 +206,9 @@ impl Dispatch {
         if !socket.readable && !ending {
             return;
         }
+        if socket.secure.is_some() {
+            return self.visit_secure(id, ending);
+        }
         match socket.receive(&mut self.buffer) {
             Received::Bytes(count) => {
                 // A short read has drained the socket, unless its end was seen before: then the end is still to be read.
@@ -182,6 +221,116 @@ impl Dispatch {
             Received::Nothing if socket.failed => self.engine.on_end(&mut self.sockets, id),
             Received::Nothing => socket.readable = false,
             Received::End => self.engine.on_end(&mut self.sockets, id),
+        }
+    }
+
+    /// The same for a socket with TLS: what is received goes behind the part of a record that is there already.
+    fn visit_secure(&mut self, id: ConnectionId, ending: bool) {
+        let Some(socket) = self.sockets.find(id) else { return };
+        let Some(mut secure) = socket.secure.take() else { return };
+        let unread = std::mem::take(&mut secure.unread);
+        let Some(session) = secure.session() else {
+            // Its handshake is being worked on. A peer that has gone needs no answer.
+            socket.secure = Some(secure);
+            if ending {
+                self.engine.on_end(&mut self.sockets, id);
+            }
+            return;
+        };
+        let pending = if session.peer_closed() { 0 } else { session.take_pending(&mut self.buffer) };
+        let received = match session.peer_closed() {
+            true => Received::End,
+            false => socket.receive(&mut self.buffer[pending..]),
+        };
+        let total = match received {
+            Received::Bytes(count) => {
+                socket.readable = pending + count == self.buffer.len() || ending;
+                pending + count
+            }
+            // The end is received once more, after what has come with the order to start.
+            Received::Nothing | Received::End if unread => {
+                socket.readable = received == Received::End;
+                pending
+            }
+            Received::Nothing if !socket.failed => {
+                session.set_pending(self.buffer[..pending].to_vec());
+                socket.readable = false;
+                socket.secure = Some(secure);
+                return;
+            }
+            Received::Nothing | Received::End => {
+                socket.secure = Some(secure);
+                return self.engine.on_end(&mut self.sockets, id);
+            }
+        };
+        let is_readable = socket.readable;
+        let step = secure.take_for_dear_step();
+        let (mut plain, mut out) = (std::mem::take(&mut self.plain), std::mem::take(&mut self.out));
+        let result = match (&step, secure.session()) {
+            (None, Some(session)) => session.process(&mut self.buffer[..total], &mut plain, &mut out),
+            _ => Ok(()),
+        };
+        secure.settle();
+        socket.secure = Some(secure);
+        if is_readable {
+            self.sockets.make_ready(id);
+        }
+        match step {
+            Some((session, alive)) => {
+                let incoming = self.buffer[..total].to_vec();
+                self.start_step(id, Step { id, session, incoming, alive });
+            }
+            None => self.after_step(id, result, &plain, &out),
+        }
+        plain.clear();
+        out.clear();
+        (self.plain, self.out) = (plain, out);
+    }
+
+    fn start_step(&mut self, id: ConnectionId, step: Step) {
+        if self.handshakes.is_none() {
+            match Handshakes::start(self.sockets.inbox()) {
+                Ok(handshakes) => self.handshakes = Some(handshakes),
+                Err(error) => tracing::error!(%error, "cannot start the threads of TLS handshakes"),
+            }
+        }
+        if !self.handshakes.as_ref().is_some_and(|handshakes| handshakes.take(step)) {
+            self.engine.on_broken(&mut self.sockets, id, "too many TLS handshakes at once");
+        }
+    }
+
+    /// A thread has done a step of a handshake.
+    fn on_handshake(&mut self, stepped: Stepped) {
+        let Stepped { id, session, plain, out, result } = stepped;
+        let Some(socket) = self.sockets.find(id) else { return };
+        let Some(secure) = &mut socket.secure else { return };
+        secure.give_back(session);
+        // Whatever came meanwhile has had its event.
+        socket.readable = true;
+        self.sockets.make_ready(id);
+        self.after_step(id, result, &plain, &out);
+    }
+
+    /// What TLS has to say goes out first, then what it has decrypted goes in.
+    fn after_step(&mut self, id: ConnectionId, result: Result<(), TlsError>, plain: &[u8], out: &[u8]) {
+        if !out.is_empty() {
+            self.sockets.send_bytes(id, &[out]);
+        }
+        if let Err(error) = result {
+            return self.engine.on_broken(&mut self.sockets, id, &format!("TLS error: {error}"));
+        }
+        if let Some(socket) = self.sockets.find(id)
+            && socket
+                .secure
+                .as_mut()
+                .and_then(|secure| secure.session())
+                .is_some_and(|session| session.peer_closed())
+        {
+            socket.readable = true;
+            self.sockets.make_ready(id);
+        }
+        if !plain.is_empty() {
+            self.engine.on_bytes(&mut self.sockets, id, plain);
         }
     }
 }

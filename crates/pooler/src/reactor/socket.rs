@@ -1,5 +1,6 @@
-//! One connection's socket: what is kept for it, and what is known of its state. 32 bytes while it is idle.
+//! One connection's socket: what is kept for it, and what is known of its state. 40 bytes while it is idle without TLS.
 
+use super::secure::Secure;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, recv, send, sendmsg, shutdown};
 use std::io::IoSlice;
@@ -41,6 +42,8 @@ pub(crate) struct Socket {
     descriptor: OwnedFd,
     generation: u32,
     kept: Option<Box<Kept>>,
+    /// TLS. What is sent and received here is what goes over the wire.
+    pub secure: Option<Box<Secure>>,
     /// Something may be there to read.
     pub readable: bool,
     /// The engine wants bytes.
@@ -76,6 +79,7 @@ impl Socket {
             descriptor,
             generation,
             kept: None,
+            secure: None,
             readable: false,
             reading_on: true,
             read_closed: false,
@@ -154,6 +158,17 @@ impl Socket {
         } else if !self.failed {
             // It fails only when the peer is gone, which the poller tells as well.
             let _ = shutdown(&self.descriptor, Shutdown::Write);
+        }
+    }
+
+    /// Tells the peer, where there is TLS, that nothing more comes; once.
+    pub(crate) fn say_farewell(&mut self) {
+        if self.read_closed || self.failed {
+            return;
+        }
+        let farewell = self.secure.as_mut().map(|secure| secure.farewell()).unwrap_or_default();
+        if !farewell.is_empty() {
+            self.send(&[&farewell]);
         }
     }
 

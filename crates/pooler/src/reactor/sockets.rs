@@ -1,12 +1,16 @@
 //! The sockets of all connections, by side and slot, and what the engine may do with them.
 
 use super::orphans::Orphans;
+use super::secure::Secure;
 use super::socket::{Sent, Socket};
 use crate::control::inbox::Inbox;
-use crate::login_plane::request::{HandOver, PlaneSender, Request};
+use crate::login_plane::request::{HandOver, PlaneSender, Request, Way};
+use crate::tls::TlsContext;
+use crate::tls::session::TlsSession;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 use overload::Moment;
+use pgwire::scram::ChannelBinding;
 use pooling::connection::{ClientId, ConnectionId, ServerId, SlabId};
 use pooling::seam::{CancelQuery, ConsoleLogin, DeriveVerifier, Flow, OpenServer, Transport};
 use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
@@ -18,6 +22,8 @@ use std::sync::Arc;
 
 /// Unread bytes that are taken from a client before it is closed, so that they do not turn the end into a reset.
 const DRAIN_BYTES: usize = 16 * 1024;
+/// Room for encryption that stays allocated.
+const MAX_ROOM_BYTES: usize = 256 * 1024;
 
 /// All sockets of the data plane.
 #[derive(Debug)]
@@ -36,9 +42,20 @@ pub(crate) struct Sockets {
     pub now: Moment,
     /// For server connections.
     pub keepalive: Keepalive,
+    /// TLS of new connections.
+    pub tls: TlsContext,
+    /// Room for encryption, shared by all.
+    room: Room,
     registry: Registry,
     plane: PlaneSender,
     inbox: Arc<Inbox>,
+}
+
+/// Where parts are put together and encrypted.
+#[derive(Debug, Default)]
+struct Room {
+    joined: Vec<u8>,
+    sealed: Vec<u8>,
 }
 
 impl Sockets {
@@ -47,6 +64,7 @@ impl Sockets {
         plane: PlaneSender,
         inbox: Arc<Inbox>,
         keepalive: Keepalive,
+        tls: TlsContext,
     ) -> Self {
         Self {
             clients: Vec::new(),
@@ -57,6 +75,8 @@ impl Sockets {
             closed: 0,
             now: Moment::ORIGIN,
             keepalive,
+            tls,
+            room: Room::default(),
             registry,
             plane,
             inbox,
@@ -69,8 +89,16 @@ impl Sockets {
     }
 
     /// Adds a server that has logged in.
-    pub(crate) fn add_server(&mut self, id: ServerId, descriptor: OwnedFd, is_unix: bool) -> io::Result<()> {
-        self.add(id.into(), Socket::new(descriptor, id.generation(), is_unix))
+    pub(crate) fn add_server(
+        &mut self,
+        id: ServerId,
+        descriptor: OwnedFd,
+        is_unix: bool,
+        tls: Option<TlsSession>,
+    ) -> io::Result<()> {
+        let mut socket = Socket::new(descriptor, id.generation(), is_unix);
+        socket.secure = tls.map(|session| Box::new(Secure::established(session)));
+        self.add(id.into(), socket)
     }
 
     /// The socket, if its identity is still in use.
@@ -114,6 +142,62 @@ impl Sockets {
             Sent::Failed => self.make_ready(id),
         }
         Some(sent)
+    }
+
+    /// Sends what is encrypted already, or needs no encryption.
+    pub(crate) fn send_bytes(&mut self, to: ConnectionId, parts: &[&[u8]]) -> Flow {
+        let Some(socket) = self.find(to) else { return Flow::Flushed };
+        let kept_before = socket.kept_bytes() > 0;
+        match socket.send(parts) {
+            Sent::All => Flow::Flushed,
+            Sent::Kept => {
+                if !kept_before {
+                    self.watch_writing(to, true);
+                }
+                Flow::Blocked
+            }
+            Sent::Failed => {
+                self.make_ready(to);
+                Flow::Flushed
+            }
+        }
+    }
+
+    /// Encrypts the parts and sends them.
+    fn send_sealed(&mut self, to: ConnectionId, parts: &[&[u8]]) -> Flow {
+        let mut room = std::mem::take(&mut self.room);
+        room.sealed.clear();
+        let Some(secure) = self.find(to).and_then(|socket| socket.secure.as_mut()) else {
+            return Flow::Flushed;
+        };
+        let flow = match secure.seal(parts, &mut room.joined, &mut room.sealed) {
+            Ok(true) => self.send_bytes(to, &[&room.sealed]),
+            Ok(false) => Flow::Flushed,
+            Err(error) => {
+                tracing::warn!(%error, "cannot encrypt, the connection is closed");
+                if let Some(socket) = self.find(to) {
+                    socket.failed = true;
+                }
+                self.make_ready(to);
+                Flow::Flushed
+            }
+        };
+        room.joined.clear();
+        room.joined.shrink_to(MAX_ROOM_BYTES);
+        room.sealed.clear();
+        room.sealed.shrink_to(MAX_ROOM_BYTES);
+        self.room = room;
+        flow
+    }
+
+    /// Version and suite of a connection's TLS; empty without.
+    pub(crate) fn describe_tls(&mut self, id: ConnectionId) -> String {
+        let secure = self.find(id).and_then(|socket| socket.secure.as_ref());
+        secure.map(|secure| secure.describe()).unwrap_or_default()
+    }
+
+    pub(crate) const fn inbox(&self) -> &Arc<Inbox> {
+        &self.inbox
     }
 
     /// A Unix socket wakes its writer whenever the peer reads, so it is watched for that only while bytes are kept.
@@ -165,20 +249,10 @@ impl Sockets {
 
 impl Transport for Sockets {
     fn send(&mut self, to: ConnectionId, parts: &[&[u8]]) -> Flow {
-        let Some(socket) = self.find(to) else { return Flow::Flushed };
-        let kept_before = socket.kept_bytes() > 0;
-        match socket.send(parts) {
-            Sent::All => Flow::Flushed,
-            Sent::Kept => {
-                if !kept_before {
-                    self.watch_writing(to, true);
-                }
-                Flow::Blocked
-            }
-            Sent::Failed => {
-                self.make_ready(to);
-                Flow::Flushed
-            }
+        match self.find(to) {
+            Some(socket) if socket.secure.is_some() => self.send_sealed(to, parts),
+            Some(_) => self.send_bytes(to, parts),
+            None => Flow::Flushed,
         }
     }
 
@@ -198,13 +272,15 @@ impl Transport for Sockets {
 
     fn shut_down_write(&mut self, of: ConnectionId) {
         if let Some(socket) = self.find(of) {
+            socket.say_farewell();
             socket.shut_down_write();
         }
     }
 
     fn close(&mut self, of: ConnectionId) {
-        let Some(socket) = self.take(of) else { return };
+        let Some(mut socket) = self.take(of) else { return };
         self.closed += 1;
+        socket.say_farewell();
         if socket.kept_bytes() > 0 {
             self.orphans.add(of.to_token(), socket, self.now);
         } else if !socket.failed && !socket.overflowed && !socket.read_closed {
@@ -227,11 +303,14 @@ impl Transport for Sockets {
     }
 
     fn open_server(&mut self, request: OpenServer) {
-        self.request(Request::Open(request, self.keepalive));
+        self.request(Request::Open(
+            request,
+            Way { keepalive: self.keepalive, tls: self.tls.servers.clone() },
+        ));
     }
 
     fn cancel_query(&mut self, request: CancelQuery) {
-        self.request(Request::Cancel(request));
+        self.request(Request::Cancel(request, self.tls.servers.clone()));
     }
 
     fn derive_verifier(&mut self, request: DeriveVerifier) {
@@ -239,13 +318,44 @@ impl Transport for Sockets {
     }
 
     fn hand_to_console(&mut self, client: ClientId, login: ConsoleLogin) {
-        let Some(socket) = self.take(client.into()) else { return };
+        let Some(mut socket) = self.take(client.into()) else { return };
         if let Err(error) = self.registry.deregister(&mut SourceFd(&socket.descriptor().as_raw_fd())) {
             tracing::warn!(%error, "cannot hand a session to the console");
             return;
         }
+        let tls = socket.secure.take().and_then(|secure| secure.into_session());
         let (descriptor, unsent) = socket.into_parts();
-        self.request(Request::Console(HandOver { descriptor, unsent, login }));
+        self.request(Request::Console(HandOver { descriptor, unsent, tls, login }));
+    }
+
+    fn start_tls(&mut self, client: ClientId, begun: &[u8]) {
+        let accepted = self.tls.clients.clone().map(|tls| {
+            let is_direct = !begun.is_empty();
+            (tls.accept(is_direct), tls)
+        });
+        let Some(socket) = self.find(client.into()) else { return };
+        match accepted {
+            Some((Ok(mut session), tls)) => {
+                session.set_pending(begun.to_vec());
+                let mut secure = Secure::begin(session, tls.binding(), tls.checks_clients());
+                secure.unread = !begun.is_empty();
+                socket.readable |= secure.unread;
+                socket.secure = Some(Box::new(secure));
+            }
+            Some((Err(error), _)) => {
+                tracing::error!(%error, "cannot start TLS");
+                socket.failed = true;
+            }
+            // Offered by a configuration that has been replaced in between.
+            None => socket.failed = true,
+        }
+        if socket.readable || socket.failed {
+            self.make_ready(client.into());
+        }
+    }
+
+    fn channel_binding(&mut self, client: ClientId) -> Option<ChannelBinding> {
+        self.find(client.into())?.secure.as_ref()?.binding()
     }
 }
 

@@ -7,6 +7,7 @@ use super::sockets::Sockets;
 use crate::control::Ask;
 use crate::control::inbox::{Inbox, Letter};
 use crate::login_plane::request::PlaneSender;
+use crate::tls::TlsContext;
 use mio::event::Event;
 use mio::{Events, Poll, Token, Waker};
 use pooling::Engine;
@@ -74,12 +75,13 @@ impl Reactor {
         config: Arc<PoolerConfig>,
         client_limit: usize,
         plane: PlaneSender,
+        tls: TlsContext,
     ) -> io::Result<Self> {
         let Seed { poll, listeners, inbox } = seed;
         let clock = Clock::start();
         let keepalive = config.general.tcp_keepalive;
         let registry = poll.registry().try_clone()?;
-        let sockets = Sockets::new(registry, plane, Arc::clone(&inbox), keepalive);
+        let sockets = Sockets::new(registry, plane, Arc::clone(&inbox), keepalive, tls);
         let mut engine = Engine::new(config, client_limit, clock.now());
         // Settled by now: privileges are given up before the planes start.
         engine.set_own_uid(rustix::process::geteuid().as_raw());
@@ -160,7 +162,7 @@ impl Reactor {
         while let Some(letter) = self.letters.pop_front() {
             match &letter {
                 Letter::Ask(Ask::ShutDown(_)) => self.listeners.close(),
-                Letter::Ask(Ask::Reload(config, _)) => {
+                Letter::Ask(Ask::Reload(config, _, _)) => {
                     self.listeners.set_keepalive(config.general.tcp_keepalive);
                 }
                 _ => {}

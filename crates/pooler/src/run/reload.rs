@@ -3,6 +3,7 @@
 use crate::console::{ReloadReport, ReloadRequest};
 use crate::control::EngineHandle;
 use crate::logging::Logging;
+use crate::tls::{self, TlsContext};
 use settings::diagnostic::{Diagnostic, Severity};
 use settings::pooler::{ConfigRow, PoolerConfig, load, show_config};
 use std::path::PathBuf;
@@ -17,19 +18,22 @@ pub(super) struct Reloading {
     pub(super) path: PathBuf,
     /// What the process was started with.
     pub(super) started: Arc<PoolerConfig>,
+    /// The TLS that is in force.
+    pub(super) tls: TlsContext,
     /// The log.
     pub(super) logging: Arc<Logging>,
 }
 
 impl Reloading {
     /// Serves reload requests one after the other, from HUP and from the console.
-    pub(super) async fn serve(self, mut requests: Receiver<ReloadRequest>) {
+    pub(super) async fn serve(mut self, mut requests: Receiver<ReloadRequest>) {
         while let Some(request) = requests.recv().await {
             // Whatever becomes of the configuration: a log rotation asks by HUP, too.
             self.logging.reopen();
-            let result = reload(&self.handle, self.path.clone(), &self.started).await;
+            let result = reload(&self.handle, self.path.clone(), &self.started, &self.tls).await;
             let answer = match result {
-                Ok((report, verbose)) => {
+                Ok((report, verbose, tls)) => {
+                    self.tls = tls;
                     self.logging.set_verbose(verbose);
                     tracing::info!(notes = report.notes.join("; "), "configuration reloaded");
                     Ok(report)
@@ -50,15 +54,22 @@ async fn reload(
     handle: &EngineHandle,
     path: PathBuf,
     started: &PoolerConfig,
-) -> Result<(ReloadReport, u8), String> {
-    let loaded = tokio::task::spawn_blocking(move || load(&path)).await.map_err(|error| error.to_string())?;
-    let loaded = loaded.map_err(|diagnostics| words_of(&diagnostics))?;
+    tls: &TlsContext,
+) -> Result<(ReloadReport, u8, TlsContext), String> {
+    let tls = tls.clone();
+    let read = move || {
+        let loaded = load(&path)?;
+        let tls = tls::load(&loaded, &tls)?;
+        Ok::<_, Vec<Diagnostic>>((loaded, tls))
+    };
+    let read = tokio::task::spawn_blocking(read).await.map_err(|error| error.to_string())?;
+    let (loaded, tls) = read.map_err(|diagnostics| words_of(&diagnostics))?;
     let warnings = loaded.notes.iter().filter(|note| note.severity != Severity::Note).map(line);
     let restart = needs_restart(started, &loaded.config);
     let notes = warnings.chain(restart.into_iter().map(|name| format!("{name} needs a restart"))).collect();
     let verbose = loaded.config.general.verbose;
-    handle.reload(Arc::new(loaded.config)).await.map_err(|error| error.to_string())?;
-    Ok((ReloadReport { notes }, verbose))
+    handle.reload(Arc::new(loaded.config), tls.clone()).await.map_err(|error| error.to_string())?;
+    Ok((ReloadReport { notes }, verbose, tls))
 }
 
 /// The settings that differ from what the process started with and are read only then, by the table of settings.
@@ -110,7 +121,8 @@ mod tests {
         std::fs::write(&path, "[pgbouncer]\nlisten_addr = 127.0.0.1\nno_such_setting = 1\n").unwrap();
         let handle = crate::control::tests::answering(|_| panic!("nothing may reach the engine"));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let error = runtime.block_on(reload(&handle, path, &config(6432, 5))).unwrap_err();
+        let error =
+            runtime.block_on(reload(&handle, path, &config(6432, 5), &TlsContext::default())).unwrap_err();
         assert!(error.contains("pgbouncer.ini:3:") && error.contains("no_such_setting"), "{error}");
     }
 }

@@ -11,7 +11,7 @@ use pgwire::accept::{ClientLogin, LoginSecret, MAX_LOGIN_BODY_BYTES, Method, Ste
 use pgwire::frame;
 use pgwire::message::{TransactionStatus, backend};
 use pgwire::scram::ScramKeys;
-use pgwire::startup::{FirstPacket, Replication, Startup, first_packet};
+use pgwire::startup::{FirstPacket, Replication, Startup, first_packet, is_tls_handshake};
 use settings::pooler::{AuthType, Secret};
 use std::time::Duration;
 use tracing::info;
@@ -84,6 +84,14 @@ impl Engine {
 
     /// True if a packet was taken and more may follow.
     fn on_first_packet(&mut self, transport: &mut impl Transport, id: ClientId, declined: u8) -> bool {
+        let Some(client) = self.clients.find(id) else { return false };
+        if declined == 0
+            && !client.has_tls
+            && is_tls_handshake(&client.held)
+            && !self.on_direct_tls(transport, id)
+        {
+            return false;
+        }
         let Some(client) = self.clients.find_mut(id) else { return false };
         let (packet, consumed) = match first_packet(&client.held) {
             Ok(Some(found)) => found,
@@ -104,6 +112,9 @@ impl Engine {
                     self.break_protocol(transport, id, "too many requests for encryption");
                     return false;
                 }
+                if packet == FirstPacket::SslRequest {
+                    return self.on_ssl_request(transport, id, declined);
+                }
                 client.state = ClientState::Login(Box::new(Login::FirstPacket { declined: declined + 1 }));
                 transport.send(id.into(), &[b"N"]);
                 true
@@ -117,6 +128,9 @@ impl Engine {
     }
 
     fn on_startup(&mut self, transport: &mut impl Transport, id: ClientId, startup: Startup) -> bool {
+        if self.refuse_plain(transport, id) {
+            return false;
+        }
         let is_console = startup.database == CONSOLE_DATABASE;
         if !is_console
             && (self.refuse_if_full(transport, id) || self.refuse_if_crowded(transport, id, &startup))
@@ -195,7 +209,8 @@ impl Engine {
                 return self.derive_verifier(transport, id, startup, stored.clone());
             }
         }
-        let step = ClientLogin::start(method, &startup.user, secret, &self.mock, &transport.random());
+        let (binding, random) = (transport.channel_binding(id), transport.random());
+        let step = ClientLogin::start(method, &startup.user, secret, &self.mock, binding, &random);
         self.take_step(transport, id, startup, step)
     }
 

@@ -100,7 +100,12 @@ impl Engine {
     }
 
     /// Closes servers: those at rest at once, the others when they are free.
-    fn retire_servers(&mut self, transport: &mut impl Transport, servers: Vec<ServerId>, cause: CloseCause) {
+    pub(super) fn retire_servers(
+        &mut self,
+        transport: &mut impl Transport,
+        servers: Vec<ServerId>,
+        cause: CloseCause,
+    ) {
         for server_id in servers {
             let Some(server) = self.servers.find_mut(server_id) else { continue };
             server.close_needed = Some(cause);

@@ -106,6 +106,7 @@ impl Engine {
                     link,
                     application_name: application_name(&client.parameters),
                     prepared_statements: client.statements.as_ref().map_or(0, |statements| statements.len()),
+                    tls: String::new(),
                     id: ConnectionId::from(id).to_token(),
                 }
             })
@@ -140,6 +141,7 @@ impl Engine {
                     remote_pid: server.process_id,
                     application_name: application_name(&server.parameters),
                     prepared_statements: server.statements.len(),
+                    tls: String::new(),
                     id: ConnectionId::from(id).to_token(),
                 }
             })

@@ -1,6 +1,7 @@
 //! The transport of the simulation: takes down what the engine asks for.
 
 use super::random::Random;
+use pgwire::scram::ChannelBinding;
 use pooling::connection::{ClientId, ConnectionId};
 use pooling::seam::{CancelQuery, ConsoleLogin, DeriveVerifier, Flow, OpenServer, Transport};
 use std::collections::{HashMap, HashSet};
@@ -87,6 +88,14 @@ impl Transport for Wire {
 
     fn derive_verifier(&mut self, request: DeriveVerifier) {
         self.derives.push(request);
+    }
+
+    fn start_tls(&mut self, _client: ClientId, _begun: &[u8]) {
+        panic!("TLS is not offered");
+    }
+
+    fn channel_binding(&mut self, _client: ClientId) -> Option<ChannelBinding> {
+        None
     }
 
     fn hand_to_console(&mut self, _client: ClientId, _login: ConsoleLogin) {

@@ -4,16 +4,24 @@ use super::apply::{Places, Scope, apply, apply_defaults, refused};
 use super::model::{
     AuthType, ClientDisconnect, General, Keepalive, LogFormat, PoolMode, PoolerConfig, Secret, UserSettings,
 };
+use super::tls::Tls;
 use super::value::Refusal;
 use super::{auth_file, databases, listen, table, validate};
 use crate::diagnostic::{Diagnostic, Report};
-use crate::source::Sources;
+use crate::source::{Place, Sources};
 use crate::written::{Dialect, Entry, Written, ini};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(super) fn build(written: &Written, sources: &dyn Sources, report: &mut Report) -> Option<PoolerConfig> {
+/// Where the settings of `[pgbouncer]` are written.
+pub(super) type GeneralPlaces = BTreeMap<&'static str, Place>;
+
+pub(super) fn build(
+    written: &Written,
+    sources: &dyn Sources,
+    report: &mut Report,
+) -> Option<(PoolerConfig, GeneralPlaces)> {
     let dialect = written.dialect;
     let mut general = blank();
     apply_defaults(table::general(), dialect, &mut general, report);
@@ -33,14 +41,16 @@ pub(super) fn build(written: &Written, sources: &dyn Sources, report: &mut Repor
         return None;
     }
     let fallback_database = databases.remove("*").map(|written| Arc::new(written.database));
-    Some(PoolerConfig {
+    let places = places.iter().map(|(&name, entry)| (name, entry.place.clone())).collect();
+    let config = PoolerConfig {
         dialect,
         general,
         databases: databases.into_iter().map(|(name, written)| (name, Arc::new(written.database))).collect(),
         fallback_database,
         users: users.into_iter().map(|(name, written)| (name, written.settings)).collect(),
         secrets,
-    })
+    };
+    Some((config, places))
 }
 
 /// A user with the places of its settings.
@@ -208,5 +218,7 @@ fn blank() -> General {
         server_login_rate: 0,
         drain_timeout: Duration::ZERO,
         metrics_listen: None,
+        client_tls: Tls::disabled(),
+        server_tls: Tls::disabled(),
     }
 }

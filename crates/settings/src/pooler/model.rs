@@ -1,5 +1,6 @@
 //! What runs: the pooler's configuration after every value has been read, typed and checked.
 
+use super::tls::Tls;
 use crate::written::Dialect;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -267,6 +268,10 @@ pub struct General {
     pub drain_timeout: Duration,
     /// Where metrics and health are served (HTTP).
     pub metrics_listen: Option<SocketAddr>,
+    /// TLS towards clients.
+    pub client_tls: Tls,
+    /// TLS towards servers.
+    pub server_tls: Tls,
 }
 
 /// What every TCP socket gets: keepalive (`tcp_keepalive`, `tcp_keepcnt`, `tcp_keepidle`, `tcp_keepintvl`,

@@ -198,13 +198,18 @@ fn ini_file_without_patience_is_told_of_the_long_wait() {
 }
 
 #[test]
-fn plain_connections_over_a_network_are_told_of() {
-    let notes = |host: &str| {
-        let text = general(&format!("[databases]\na = host={host}"));
-        note(&parse_ini(&text).unwrap(), "no-server-tls").is_some()
-    };
-    assert!(notes("db.example.com") && notes("10.0.0.1"));
-    assert!(!notes("127.0.0.1") && !notes("localhost") && !notes("/run"));
+fn tls_to_clients_needs_a_key_and_a_certificate() {
+    let errors = parse_ini(&general("client_tls_sslmode = verify-full")).unwrap_err();
+    let missing: Vec<_> = errors.iter().map(|error| (error.code, error.message.as_str())).collect();
+    assert_eq!(missing.iter().map(|(code, _)| *code).collect::<Vec<_>>(), ["tls-file-missing"; 3]);
+    for (file, (_, message)) in ["key_file", "cert_file", "ca_file"].iter().zip(&missing) {
+        assert!(message.contains(&format!("`client_tls_{file}`")), "{message}");
+    }
+    let given = "client_tls_sslmode = allow\nclient_tls_key_file = k.pem\nclient_tls_cert_file = c.pem\n\
+                 client_tls_protocols = all";
+    let loaded = parse_ini(&general(given)).unwrap();
+    assert!(note(&loaded, "old-tls").is_some(), "what is not offered is told");
+    assert!(loaded.config.general.client_tls.protocols.tls12);
 }
 
 #[test]

@@ -3,13 +3,15 @@
 use super::apply::Places;
 use super::build::WrittenUser;
 use super::databases::WrittenDatabase;
-use super::model::{AuthType, General, ServerAddress};
+use super::model::{AuthType, General};
 use crate::diagnostic::{Diagnostic, Report, quoted};
 use crate::source::{Place, Sources};
 use crate::units::show_duration;
 use crate::written::{Dialect, Written};
 use std::collections::BTreeMap;
 use std::time::Duration;
+
+mod tls;
 
 type Databases<'a> = BTreeMap<String, WrittenDatabase<'a>>;
 type Users<'a> = BTreeMap<String, WrittenUser<'a>>;
@@ -26,6 +28,7 @@ pub(super) fn validate(
     patience(general, places, databases, users, written, report);
     sizes(general, places, databases, report);
     logins(general, places, databases, written, sources, report);
+    tls::check(general, places, sources, report);
     if general.listen.is_empty() && general.unix_socket_dir.is_none() {
         let place = places.get("unix_socket_dir").map_or(&written.general_place, |entry| &entry.place);
         let diagnostic = Diagnostic::error("nowhere-to-listen", "there is nothing to listen on").at(place);
@@ -34,9 +37,6 @@ pub(super) fn validate(
     if databases.is_empty() {
         let diagnostic = Diagnostic::warning("no-database", "there is no database in [databases]");
         report.add(diagnostic.at(&written.general_place).help("write a line such as `* = host=127.0.0.1`"));
-    }
-    if written.dialect == Dialect::Ini {
-        unbuilt_defaults(places, databases, report);
     }
 }
 
@@ -170,19 +170,4 @@ fn logins(
         }
         noted.push(file);
     }
-}
-
-/// Where PgBouncer's default asks for what is not built, and it matters.
-fn unbuilt_defaults(places: &Places<'_>, databases: &Databases<'_>, report: &mut Report) {
-    let by_network = |written: &WrittenDatabase<'_>| matches!(&written.database.address, ServerAddress::Tcp { host, .. } if !is_local(host));
-    if !places.contains_key("server_tls_sslmode")
-        && let Some(database) = databases.values().find(|written| by_network(written))
-    {
-        let message = "connections to servers are not encrypted; PgBouncer would use TLS where the server offers it (`server_tls_sslmode`), which is not built yet";
-        report.add(Diagnostic::note("no-server-tls", message).at(&database.group.place));
-    }
-}
-
-fn is_local(host: &str) -> bool {
-    host == "localhost" || host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
 }

@@ -2,6 +2,7 @@
 
 use super::model::{AuthType, ClientDisconnect, LogFormat, PoolMode, Secret};
 use super::table::Kind;
+use super::tls::SslMode;
 use crate::units;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -213,4 +214,6 @@ macro_rules! choices {
 choices!(AuthType: "any" = Any, "trust" = Trust, "plain" = Plain, "md5" = Md5, "scram-sha-256" = ScramSha256);
 choices!(PoolMode: "session" = Session, "statement" = Statement, "transaction" = Transaction);
 choices!(ClientDisconnect: "cancel" = Cancel, "close" = Close, "finish" = Finish);
+choices!(SslMode: "disable" = Disable, "allow" = Allow, "prefer" = Prefer, "require" = Require,
+         "verify-ca" = VerifyCa, "verify-full" = VerifyFull);
 choices!(LogFormat: "text" = Text, "json" = Json);

@@ -6,14 +6,23 @@ use pgwire::message::{Severity, TransactionStatus, backend, error_response};
 use pgwire::{CancelKey, SecretKey};
 use pooling::connection::PoolId;
 use pooling::seam::AttemptId;
-use settings::pooler::ServerAddress;
+use settings::pooler::{Keepalive, ServerAddress};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-const KEEPALIVE: Keepalive =
-    Keepalive { enabled: true, count: 0, idle_s: 0, interval_s: 0, user_timeout_ms: 0, buffer_bytes: 0 };
+const PLAIN: Way = Way {
+    keepalive: Keepalive {
+        enabled: true,
+        count: 0,
+        idle_s: 0,
+        interval_s: 0,
+        user_timeout_ms: 0,
+        buffer_bytes: 0,
+    },
+    tls: None,
+};
 
 /// What the stand-in does after it has read something, in this order.
 enum Act {
@@ -42,7 +51,7 @@ fn open_with(acts: Vec<Act>, connect_query: Option<&str>, limit: Duration) -> Re
             }
             std::future::pending::<()>().await;
         });
-        open(request(port, connect_query, limit), KEEPALIVE, &Resolver::default()).await
+        open(request(port, connect_query, limit), &PLAIN, &Resolver::default()).await
     })
 }
 
@@ -142,7 +151,7 @@ fn a_closed_port_is_refused_at_once() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let failure = runtime.block_on(async {
         let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
-        open(request(port, None, LIMIT), KEEPALIVE, &Resolver::default()).await.unwrap_err()
+        open(request(port, None, LIMIT), &PLAIN, &Resolver::default()).await.unwrap_err()
     });
     assert_eq!(failure.cause, Cause::Refused);
 }

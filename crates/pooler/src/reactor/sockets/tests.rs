@@ -20,7 +20,8 @@ fn bench() -> Bench {
     let (sender, requests) = channel();
     let keepalive =
         Keepalive { enabled: true, count: 0, idle_s: 0, interval_s: 0, user_timeout_ms: 0, buffer_bytes: 0 };
-    let sockets = Sockets::new(poll.registry().try_clone().unwrap(), sender, inbox, keepalive);
+    let sockets =
+        Sockets::new(poll.registry().try_clone().unwrap(), sender, inbox, keepalive, TlsContext::default());
     Bench { poll, sockets, requests }
 }
 

@@ -39,7 +39,8 @@ impl Bench {
         let seed = Seed::new(Listeners::new(vec![listener])).unwrap();
         let (sender, requests) = channel();
         let inbox = seed.inbox();
-        let reactor = std::thread::spawn(move || Reactor::new(seed, config, 100, sender)?.run());
+        let reactor =
+            std::thread::spawn(move || Reactor::new(seed, config, 100, sender, TlsContext::default())?.run());
         Self { address, inbox, requests, reactor: Some(reactor) }
     }
 
@@ -76,6 +77,7 @@ impl Bench {
             server,
             descriptor: ours,
             is_unix: true,
+            tls: None,
         })));
         let theirs = UnixStream::from(theirs);
         theirs.set_read_timeout(Some(PATIENCE)).unwrap();

@@ -21,7 +21,7 @@ fn config_is_shown_sorted_as_it_runs() {
         ("admin_users", "a, b", "", true),
         ("server_check_query", "select 1", "<empty>", true),
         ("pool_mode", "transaction", "session", true),
-        ("server_tls_sslmode", "disable", "prefer", true),
+        ("server_tls_sslmode", "prefer", "prefer", true),
         ("client_patience", "", "", true),
         ("drain_limit", "16777216", "16777216", true),
     ] {
