@@ -57,6 +57,11 @@ impl Drop for Stub {
 }
 
 async fn serve(mut stream: TcpStream, behaviour: Behaviour) {
+    // A request for TLS comes first, and is declined.
+    let mut request = [0; 8];
+    if stream.read_exact(&mut request).await.is_err() || stream.write_all(b"N").await.is_err() {
+        return;
+    }
     let mut startup = [0; 1024];
     if stream.read(&mut startup).await.unwrap_or(0) == 0 || behaviour == Behaviour::EndsDuringLogin {
         return;

@@ -310,7 +310,10 @@ impl Transport for Sockets {
     }
 
     fn cancel_query(&mut self, request: CancelQuery) {
-        self.request(Request::Cancel(request, self.tls.servers.clone()));
+        // Like the session itself, so that a plain one costs no question first.
+        let is_plain = self.find(request.server.into()).is_some_and(|socket| socket.secure.is_none());
+        let tls = if is_plain { None } else { self.tls.servers.clone() };
+        self.request(Request::Cancel(request, tls));
     }
 
     fn derive_verifier(&mut self, request: DeriveVerifier) {
