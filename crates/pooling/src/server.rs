@@ -17,6 +17,9 @@ pub(crate) struct Server {
     pub(crate) pool: PoolId,
     pub(crate) state: ServerState,
     pub(crate) replies: ReplyQueue,
+    /// Whether clients' prepared statements are kept track of: as the pool's rules were when it was opened. When they
+    /// change, it is replaced.
+    pub(crate) translates_statements: bool,
     /// What clients have prepared here.
     pub(crate) statements: ServerStatements,
     /// The request that it works on, if it may be repeated.
@@ -132,6 +135,7 @@ impl Server {
             pool,
             state: ServerState::Idle,
             replies: ReplyQueue::new(),
+            translates_statements: false,
             statements: ServerStatements::default(),
             again: Again::default(),
             held: Vec::new(),

@@ -56,7 +56,7 @@ impl Engine {
         // The run of bytes that the client gets and that has not been sent yet.
         let mut run = (at > 0 && server.rest_forwarded && client.is_some()).then_some(0);
         let mut flow = Sent::default();
-        let translates = pool.translates_statements(&self.config.general);
+        let translates = server.translates_statements;
         let mut judge = Judge {
             server,
             clients: &mut self.clients,

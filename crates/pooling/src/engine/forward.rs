@@ -46,7 +46,7 @@ impl Engine {
             extended_only: general.disable_pqexec,
         };
         let mut translated = std::mem::take(&mut self.translated);
-        let mut translator = pool.translates_statements(general).then(|| Translator {
+        let mut translator = server.translates_statements.then(|| Translator {
             input: bytes,
             client_id: id,
             client: &mut client.statements,

@@ -120,6 +120,7 @@ impl Engine {
         }
         info!(database = %pool.database, user = %pool.user, process_id = opened.process_id, "new connection to server");
         let mut server = Server::new(id, opened, tracked, now);
+        server.translates_statements = self.pool(id).translates_statements(&self.config.general);
         self.begin_lifetime(&mut server);
         self.release_address(address);
         let inserted = self.servers.insert(server);

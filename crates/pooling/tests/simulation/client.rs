@@ -12,8 +12,8 @@ pub enum Expected {
         extended: bool,
     },
     Ready,
-    /// The same, for a batch that uses a named statement, prepared if all went well.
-    ReadyOf(usize),
+    /// The same, for a batch that uses named statements, prepared if all went well.
+    ReadyOf(Vec<usize>),
 }
 
 /// Texts that are prepared, each under a name that differs from client to client.
@@ -33,6 +33,10 @@ pub struct Customer {
     pub refused: bool,
     /// Statements that it has prepared for certain.
     prepared: [bool; STATEMENTS],
+    /// Batches under way that use them.
+    under_way: [usize; STATEMENTS],
+    /// Those that the batch without Sync uses.
+    unsynced: Vec<usize>,
     /// An error has come for what is asked now.
     failed: bool,
     sequence: u64,
@@ -61,6 +65,8 @@ impl Customer {
             answers: 0,
             refused: false,
             prepared: [false; STATEMENTS],
+            under_way: [0; STATEMENTS],
+            unsynced: Vec::new(),
             failed: false,
             sequence: 0,
             in_transaction: false,
@@ -119,19 +125,19 @@ impl Customer {
         let name = format!("c{}s{which}", self.number);
         let text = format!("SELECT $1 {which}");
         let row = format!("{}@{text}", self.own_row());
-        if anew || !self.prepared[which] {
+        // What is under way may fail and leave the name closed.
+        if anew || !self.prepared[which] || self.under_way[which] > 0 {
             self.put(b'C', format!("S{name}\0").as_bytes());
             self.put(b'P', format!("{name}\0{text}\0\0\0").as_bytes());
         }
         self.put(b'B', format!("\0{name}\0{row}\0").as_bytes());
         self.put(b'E', b"\0\0\0\0\0");
         self.expected.push_back(Expected::Row(row));
+        self.under_way[which] += 1;
+        self.unsynced.push(which);
         if sync {
             self.put(b'S', b"");
-            self.expected.push_back(Expected::ReadyOf(which));
-        } else {
-            // Whether it is prepared will not be known.
-            self.prepared[which] = false;
+            self.expected.push_back(Expected::ReadyOf(std::mem::take(&mut self.unsynced)));
         }
     }
 
@@ -229,8 +235,12 @@ impl Customer {
                             self.status = body[0];
                             return;
                         }
-                        Expected::ReadyOf(which) => {
-                            self.prepared[which] = !std::mem::take(&mut self.failed);
+                        Expected::ReadyOf(used) => {
+                            let succeeded = !std::mem::take(&mut self.failed);
+                            for which in used {
+                                self.prepared[which] = succeeded;
+                                self.under_way[which] -= 1;
+                            }
                             self.status = body[0];
                             return;
                         }
