@@ -72,3 +72,37 @@ run_node() {
   export NODE_EXTRA_CA_CERTS=${PGSSLROOTCERT:-}
   exec node "$modules/$(basename "$1")"
 }
+
+# --- Go: Debian's sources of the drivers, without the network ---
+
+# build_go: the program of the driver's folder; nothing if it is newer than its source.
+build_go() {
+  local program=$made/go/$name
+  [ "$program" -nt "$here/work.go" ] && return
+  mkdir -p "$made/go"
+  GO111MODULE=off GOPATH=/usr/share/gocode GOCACHE=$made/go/cache GOFLAGS= go build -o "$program" "$here/work.go"
+}
+
+# run_go PACKAGE: the folder of the driver's source.
+run_go() {
+  have go || missing "no Go"
+  [ -d "/usr/share/gocode/src/$1" ] || missing "no Go package $1"
+  build_go
+  exec "$made/go/$name"
+}
+
+# --- Rust: a crate outside the workspace, with its own lock ---
+
+# build_rust: the program of the driver's folder.
+build_rust() {
+  cargo build --quiet --locked --manifest-path "$here/Cargo.toml" --target-dir "$made/rust"
+}
+
+run_rust() {
+  local program=$made/rust/debug/driver-$name
+  # The source may be newer than what was installed.
+  have cargo || missing "no Rust"
+  [ -e "$program" ] || missing "it is not built"
+  build_rust
+  exec "$program"
+}

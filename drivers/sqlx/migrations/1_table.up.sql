@@ -1,0 +1,1 @@
+create table sqlx_t (id int primary key, word text, amount float8);
