@@ -25,16 +25,25 @@ macro_rules! drivers {
     };
 }
 
-// Transaction mode waits for prepared statements that are kept for each client.
-const SESSIONS: &[Between] = &[Between::Direct, Between::Session];
+const ALL: &[Between] = &[Between::Direct, Between::Session, Between::Transaction];
 
 drivers! {
-    asyncpg: "asyncpg", SESSIONS;
-    django: "django", SESSIONS;
-    node_postgres: "node-postgres", SESSIONS;
-    postgres_js: "postgres.js", SESSIONS;
-    psycopg: "psycopg", SESSIONS;
-    sqlalchemy: "sqlalchemy", SESSIONS;
+    activerecord: "activerecord", ALL;
+    asyncpg: "asyncpg", ALL;
+    django: "django", ALL;
+    go_pgx: "go-pgx", ALL;
+    go_pq: "go-pq", ALL;
+    jdbc: "jdbc", ALL;
+    node_postgres: "node-postgres", ALL;
+    perl_dbd_pg: "perl-dbd-pg", ALL;
+    php: "php", ALL;
+    postgres_js: "postgres.js", ALL;
+    psql: "psql", ALL;
+    psycopg: "psycopg", ALL;
+    ruby_pg: "ruby-pg", ALL;
+    sqlalchemy: "sqlalchemy", ALL;
+    sqlx: "sqlx", ALL;
+    tokio_postgres: "tokio-postgres", ALL;
 }
 
 #[test]
