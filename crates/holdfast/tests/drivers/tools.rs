@@ -27,7 +27,9 @@ fn pgbench(postgres: &PrivatePostgres, between: Between, servers: usize, runs: &
     run(postgres, &way, "pgbench", &["-i", "-s", "1", "-q"], "");
     for how in runs {
         let (clients, transactions) = (CLIENTS.to_string(), TRANSACTIONS.to_string());
-        let mut arguments = vec!["-n", "-c", &clients, "-t", &transactions];
+        // A thread for each client: while pgbench prepares a client's statements, the others of the same thread, which may
+        // hold all the servers there are, do not go on.
+        let mut arguments = vec!["-n", "-c", &clients, "-j", &clients, "-t", &transactions];
         arguments.extend_from_slice(how);
         let told = run(postgres, &way, "pgbench", &arguments, "");
         let all = CLIENTS * TRANSACTIONS;
@@ -60,7 +62,12 @@ fn pgbench_runs_in_session_mode_in_each_protocol_and_with_a_connection_a_transac
 
 #[test]
 fn pgbench_runs_in_transaction_mode_with_more_clients_than_servers() {
-    pgbench(&database(), Between::Transaction, 3, &[SIMPLE, EXTENDED, RECONNECTS, RECONNECTS_AND_WRITES]);
+    pgbench(
+        &database(),
+        Between::Transaction,
+        3,
+        &[SIMPLE, EXTENDED, PREPARED, RECONNECTS, RECONNECTS_AND_WRITES],
+    );
 }
 
 #[test]
