@@ -12,6 +12,8 @@ mod support;
 
 #[path = "drivers/matrix.rs"]
 mod matrix;
+#[path = "drivers/soak.rs"]
+mod soak;
 #[path = "drivers/tools.rs"]
 mod tools;
 #[path = "drivers/way.rs"]

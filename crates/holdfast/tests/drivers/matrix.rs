@@ -9,7 +9,7 @@ use crate::support::not_run;
 use crate::way::{Between, Way, database, text};
 
 /// What a script says with when its driver is not installed: the last line tells the reason.
-const NOT_INSTALLED: i32 = 77;
+pub(crate) const NOT_INSTALLED: i32 = 77;
 /// A script takes a few seconds. One that hangs is ended, and has failed.
 const LIMIT_S: &str = "100";
 /// Servers for a script that has up to 15 connections at once, each of which keeps its server.
@@ -56,7 +56,7 @@ fn every_folder_of_a_driver_is_in_the_matrix() {
     assert_eq!(found, DRIVERS.iter().map(|&name| name.to_owned()).collect());
 }
 
-fn drivers_folder() -> PathBuf {
+pub(crate) fn drivers_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../drivers")
 }
 
