@@ -129,6 +129,8 @@ async fn a_broken_file_changes_nothing_and_its_line_is_named() {
         log.lines().any(|line| line.contains(&place) && line.contains("query_wait_timeoutt"))
     })
     .await;
+    let log = house.pooler.log();
+    assert_eq!(log.matches("query_wait_timeoutt").count(), 1, "once: {log}");
     assert_eq!(house.pool().await["pool_size"], "2");
     assert_eq!(value(&mut client, "select 2").await, "2");
     // Mended, it is taken.

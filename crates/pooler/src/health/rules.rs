@@ -105,14 +105,19 @@ pub struct Evidence<'a> {
 pub fn judge(evidence: Evidence<'_>) -> (State, Vec<Finding>) {
     let answers = Answers::new(evidence);
     let earlier = evidence.earlier.map(|earlier| earlier.pools.as_slice()).unwrap_or_default();
+    // There may be tens of thousands of pools.
+    let earlier: HashMap<_, _> = earlier.iter().map(|pool| (name_of(pool), pool)).collect();
+    let mut holders: HashMap<_, usize> = HashMap::new();
+    for holder in evidence.holders {
+        *holders.entry((&*holder.database, &*holder.user)).or_default() += 1;
+    }
     let mut findings: Vec<Finding> = evidence
         .overview
         .pools
         .iter()
         .filter_map(|pool| {
-            let before = earlier.iter().find(|before| is_same(before, pool));
-            let holds = |holder: &&HolderRow| holder.database == pool.database && holder.user == pool.user;
-            let held = evidence.holders.iter().filter(holds).count();
+            let before = earlier.get(&name_of(pool)).copied();
+            let held = holders.get(&name_of(pool)).copied().unwrap_or_default();
             judge_pool(pool, held, before, answers.silence(pool))
         })
         .collect();
@@ -237,8 +242,8 @@ fn fails_still(pool: &PoolRow, before: Option<&PoolRow>) -> bool {
     before.is_some_and(|before| total(pool) > total(before))
 }
 
-fn is_same(one: &PoolRow, other: &PoolRow) -> bool {
-    one.database == other.database && one.user == other.user
+fn name_of(pool: &PoolRow) -> (&str, &str) {
+    (&pool.database, &pool.user)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Logins that meet a limit or a reload.
 
 use super::bench::{Bench, config};
+use pgwire::accept::LoginSecret;
 use pgwire::scram::Verifier;
 use pooling::seam::{DeriveVerifier, DerivedVerifier};
 use settings::pooler::{PoolerConfig, Secret};
@@ -74,4 +75,44 @@ fn a_stored_verifier_is_asked_for_by_scram_also_where_the_method_is_plain() {
     let client = bench.connect("db");
     // AuthenticationSASL, and not AuthenticationCleartextPassword (3).
     assert_eq!(bench.heard(client).get(..9), Some(&b"R\0\0\0\x17\0\0\0\x0a"[..]));
+}
+
+#[test]
+fn a_stored_secret_is_of_the_same_kind_to_the_configuration_and_to_a_login() {
+    let verifier = Verifier::derive(b"pencil", &[7; 16], 4096).expect("valid").to_string();
+    let long_salt = |bytes: usize| Verifier::derive(b"pencil", &vec![7; bytes], 1).map(|it| it.to_string());
+    let md5 = "md57561d9278ce28197a2111de89346a5e5";
+    let longest = long_salt(256).expect("the longest salt");
+    assert!(long_salt(257).is_err());
+    let too_long = longest.replacen("$1:", "$1:BwcH", 1);
+    for text in [
+        "",
+        "pencil",
+        "md5",
+        md5,
+        &md5.to_uppercase(),
+        &md5.replace('a', "A"),
+        &format!("{md5}0"),
+        &verifier,
+        &verifier[..verifier.len() - 4],
+        &verifier.to_lowercase(),
+        &verifier.replace("$4096:", "$0:"),
+        &verifier.replace("$4096:", "$+4096:"),
+        &verifier.replace("$4096:", "$2147483647:"),
+        &verifier.replace("$4096:", "$2147483648:"),
+        &longest,
+        &too_long,
+    ] {
+        let written = match Secret::classify(text) {
+            Secret::Plain(_) => "plain",
+            Secret::Md5(_) => "md5",
+            Secret::ScramVerifier(_) => "verifier",
+        };
+        let used = match LoginSecret::parse(text) {
+            LoginSecret::Plain(_) => "plain",
+            LoginSecret::Md5(_) => "md5",
+            LoginSecret::Scram(_) => "verifier",
+        };
+        assert_eq!(written, used, "{text}");
+    }
 }

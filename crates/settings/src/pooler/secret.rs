@@ -2,11 +2,14 @@ use super::model::Secret;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
+/// The longest salt that a login takes.
+const MAX_SALT_BYTES: usize = 256;
+
 /// Length of StoredKey and ServerKey: one SHA-256 (RFC 7677).
 const KEY_BYTES: usize = 32;
 
 impl Secret {
-    /// Tells by its form what a stored secret is. As in PgBouncer, a malformed `md5…` or `SCRAM-SHA-256$…`
+    /// Tells by its form what a stored secret is, as a login does (`pgwire::accept::LoginSecret`). As in PgBouncer, a malformed `md5…` or `SCRAM-SHA-256$…`
     /// is a plain password.
     #[must_use]
     pub fn classify(text: &str) -> Self {
@@ -21,8 +24,9 @@ impl Secret {
 }
 
 fn is_md5(text: &str) -> bool {
-    text.strip_prefix("md5")
-        .is_some_and(|digits| digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    text.strip_prefix("md5").is_some_and(|digits| {
+        digits.len() == 32 && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+    })
 }
 
 fn is_scram_verifier(text: &str) -> bool {
@@ -37,8 +41,8 @@ fn is_scram_verifier(text: &str) -> bool {
         BASE64_STANDARD.decode(text).is_ok_and(|bytes| fits(bytes.len()))
     };
     iterations.bytes().all(|byte| byte.is_ascii_digit())
-        && iterations.parse::<u32>().is_ok_and(|iterations| iterations > 0)
-        && decodes_to(salt, |length| length > 0)
+        && iterations.parse::<i32>().is_ok_and(|iterations| iterations > 0)
+        && decodes_to(salt, |length| (1..=MAX_SALT_BYTES).contains(&length))
         && decodes_to(stored_key, |length| length == KEY_BYTES)
         && decodes_to(server_key, |length| length == KEY_BYTES)
 }
@@ -61,6 +65,7 @@ mod tests {
         for text in [
             "md5abc",
             "md5zzzzf5d5d5a4d1bbd4dc8f3eaf6d1a11",
+            "md5CBDBF5D5D5A4D1BBD4DC8F3EAF6D1A11",
             "SCRAM-SHA-256$",
             &VERIFIER[..100],
             &VERIFIER.replace("4096", "0"),

@@ -1,13 +1,15 @@
 //! `host=… port=… dbname='with space'`, with PgBouncer's quoting: `''` within quotes is one quote.
 
+use super::Entry;
+use crate::source::Place;
 use std::ops::Range;
 
 /// One `key=value` of a connection string; ranges are bytes of the string.
-pub(crate) struct Pair {
-    pub(crate) key: String,
-    pub(crate) value: String,
-    pub(crate) key_range: Range<usize>,
-    pub(crate) value_range: Range<usize>,
+struct Pair {
+    key: String,
+    value: String,
+    key_range: Range<usize>,
+    value_range: Range<usize>,
 }
 
 /// What is wrong, and where. Does not cite the text, which may be part of a password.
@@ -17,8 +19,20 @@ pub(crate) struct SyntaxError {
     pub(crate) reason: &'static str,
 }
 
+/// The values that `text` sets, in order; `place` is where a range of its bytes stands.
+pub(super) fn entries(text: &str, place: impl Fn(Range<usize>) -> Place) -> Result<Vec<Entry>, SyntaxError> {
+    let entry = |pair: Pair| Entry {
+        key: pair.key,
+        value: pair.value,
+        is_array: false,
+        key_place: place(pair.key_range),
+        place: place(pair.value_range),
+    };
+    Ok(parse(text)?.into_iter().map(entry).collect())
+}
+
 /// The pairs of `text`, in order.
-pub(crate) fn parse(text: &str) -> Result<Vec<Pair>, SyntaxError> {
+fn parse(text: &str) -> Result<Vec<Pair>, SyntaxError> {
     let mut pairs = Vec::new();
     let mut at = skip_blanks(text, 0);
     while at < text.len() {

@@ -243,22 +243,10 @@ fn group(
 ) -> Group {
     let text = &source.text()[value.clone()];
     let within = |range: Range<usize>| Place::new(source, value.start + range.start..value.start + range.end);
-    let entries = match connection_string::parse(text) {
-        Ok(pairs) => pairs
-            .into_iter()
-            .map(|pair| Entry {
-                key: pair.key,
-                value: pair.value,
-                is_array: false,
-                key_place: within(pair.key_range),
-                place: within(pair.value_range),
-            })
-            .collect(),
-        Err(error) => {
-            report.add(Diagnostic::error("syntax", error.reason).at(&within(error.at)));
-            Vec::new()
-        }
-    };
+    let entries = connection_string::entries(text, within).unwrap_or_else(|error| {
+        report.add(Diagnostic::error("syntax", error.reason).at(&within(error.at)));
+        Vec::new()
+    });
     Group { name, place, entries }
 }
 

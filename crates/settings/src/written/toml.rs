@@ -90,22 +90,10 @@ impl Reader<'_> {
         let within = |range: Range<usize>| {
             if is_verbatim { start + range.start..start + range.end } else { span.clone() }
         };
-        match connection_string::parse(text) {
-            Ok(pairs) => pairs
-                .into_iter()
-                .map(|pair| Entry {
-                    key: pair.key,
-                    value: pair.value,
-                    is_array: false,
-                    key_place: self.place(within(pair.key_range)),
-                    place: self.place(within(pair.value_range)),
-                })
-                .collect(),
-            Err(error) => {
-                self.error(error.reason, within(error.at));
-                Vec::new()
-            }
-        }
+        connection_string::entries(text, |range| self.place(within(range))).unwrap_or_else(|error| {
+            self.error(error.reason, within(error.at));
+            Vec::new()
+        })
     }
 
     fn entries(&mut self, table: &DeTable<'_>) -> Vec<Entry> {

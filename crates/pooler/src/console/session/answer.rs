@@ -125,10 +125,8 @@ async fn reload<S: Source>(context: &ConsoleContext<S>) -> Result<ReloadReport, 
     };
     match tokio::time::timeout(RELOAD_LIMIT, asked).await {
         Ok(Some(Ok(report))) => Ok(report),
-        Ok(Some(Err(reason))) => {
-            tracing::error!(%reason, "RELOAD failed");
-            Err(error("F0000", "RELOAD failed, see logs for additional details"))
-        }
+        // The log has the reason already.
+        Ok(Some(Err(_))) => Err(error("F0000", "RELOAD failed, see logs for additional details")),
         Ok(None) | Err(_) => Err(error("58000", "RELOAD gave no answer; it may still come into force")),
     }
 }
