@@ -27,6 +27,7 @@ pub(super) fn validate(
 ) {
     patience(general, places, databases, users, written, report);
     sizes(general, places, databases, report);
+    user_minima(general, databases, users, report);
     logins(general, places, databases, written, sources, report);
     tls::check(general, places, sources, report);
     if general.listen.is_empty() && general.unix_socket_dir.is_none() {
@@ -131,6 +132,27 @@ fn sizes(general: &General, places: &Places<'_>, databases: &Databases<'_>, repo
         at_most(minimum, ("pool_size", database.pool_size.unwrap_or(general.default_pool_size)), place);
         let most = database.max_db_connections.unwrap_or(general.max_db_connections);
         at_most(minimum, ("max_db_connections", limit(most)), place);
+    }
+}
+
+/// A user's limit below the minimum of its pools: fewer servers are kept open, and someone may wonder.
+fn user_minima(general: &General, databases: &Databases<'_>, users: &Users<'_>, report: &mut Report) {
+    let of_databases = databases.values().filter_map(|written| written.database.min_pool_size);
+    let greatest = of_databases.chain([general.min_pool_size]).max().unwrap_or_default();
+    for (name, user) in users {
+        let limits = [
+            ("pool_size", user.settings.pool_size),
+            ("max_user_connections", user.settings.max_user_connections.filter(|limit| *limit > 0)),
+        ];
+        for (setting, limit) in limits {
+            let Some(limit) = limit.filter(|limit| *limit < greatest) else { continue };
+            let message = format!(
+                "`{setting}` of the user {} is {limit}, below a `min_pool_size` of {greatest}; no more than {limit} are kept open",
+                quoted(name)
+            );
+            let place = user.places.get(setting).map(|entry| &entry.place);
+            report.add(Diagnostic::warning("minimum-above-maximum", message).at_any(place));
+        }
     }
 }
 
