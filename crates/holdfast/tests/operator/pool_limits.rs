@@ -228,3 +228,70 @@ async fn a_query_that_cannot_be_cancelled_costs_its_server_after_cancel_wait_tim
     house.relay().thaw();
     assert_eq!(value(&mut house.client().await, "select 1").await, "1");
 }
+
+/// So many pools, each used once. The report was of hundreds of thousands.
+const POOLS: usize = 200;
+const POOLS_LONG: usize = 10_000;
+
+/// The median time of a query.
+async fn median(client: &mut Connection) -> Duration {
+    let mut times = Vec::new();
+    for _ in 0..200 {
+        let began = Instant::now();
+        value(client, "select 1").await;
+        times.push(began.elapsed());
+    }
+    times.sort();
+    times[times.len() / 2]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pools_that_were_used_once_cost_an_idle_process_and_other_pools_nothing() {
+    let is_long = std::env::var_os("HOLDFAST_LONG").is_some_and(|value| value == "1");
+    let count = if is_long { POOLS_LONG } else { POOLS };
+    let postgres = drill::postgres::PrivatePostgres::start_default().unwrap();
+    let house = House::build_on(&crate::support::holdfast(), postgres, false, |setup, postgres| {
+        let target = format!("host=127.0.0.1 port={} dbname=bench", postgres.port());
+        let setup = (0..count).fold(setup, |setup, number| setup.database(&format!("d{number} = {target}")));
+        setup
+            .setting("server_idle_timeout", "0.3")
+            .setting("server_login_rate", "0")
+            .setting("max_db_connections", "5")
+    });
+    let mut client = house.client().await;
+    let before = median(&mut client).await;
+    for number in 0..count {
+        let options = house.pooler.connect_options(drill::postgres::USER, &format!("d{number}"));
+        let mut once = connect(&options).await;
+        assert_eq!(value(&mut once, "select 1").await, "1");
+        once.terminate().await.unwrap();
+    }
+    eventually(PATIENCE, "their servers are gone", || house.backend_pids().len() <= 1).await;
+    assert_eq!(house.show("POOLS").await.len(), count + 2, "theirs, the client's and the console's");
+    // Each has been looked at once more, for a notice that nobody needed (`query_wait_notify`).
+    sleep(Duration::from_secs(6)).await;
+    let sample = || drill::process::CpuSample::read(house.pooler.pid()).unwrap();
+    let start = sample();
+    sleep(Duration::from_secs(2)).await;
+    let used = start.until(&sample());
+    assert!(used < Duration::from_millis(2), "an idle process used {used:?}");
+    let after = median(&mut client).await;
+    assert!(after < before * 3 + Duration::from_millis(1), "{before:?} before, {after:?} after");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_minimum_above_a_users_cap_does_not_open_and_evict_without_end() {
+    let postgres = drill::postgres::PrivatePostgres::start_default().unwrap();
+    let house = House::build_on(&crate::support::holdfast(), postgres, false, |setup, postgres| {
+        let target = format!("host=127.0.0.1 port={} dbname=bench user=bench", postgres.port());
+        setup
+            .database(&format!("large = {target} min_pool_size=20"))
+            .section("[users]\nbench = max_user_connections=2\n")
+    });
+    eventually(PATIENCE, "as many as the user may have", || house.backend_pids().len() == 2).await;
+    let opened = house.metric("server_opens_total").await;
+    sleep(Duration::from_secs(3)).await;
+    assert_eq!(house.metric("server_opens_total").await, opened, "nothing is opened at rest");
+    // Another pool of the user gets its share of the two.
+    assert_eq!(value(&mut house.client().await, "select 1").await, "1");
+}

@@ -265,7 +265,9 @@ fn missing_file_is_an_error_without_a_place() {
 
 #[test]
 fn a_users_limit_below_a_minimum_is_warned_of_and_runs() {
-    for (line, limit) in [("max_user_connections=2", "`max_user_connections`"), ("pool_size=2", "`pool_size`")] {
+    for (line, limit) in
+        [("max_user_connections=2", "`max_user_connections`"), ("pool_size=2", "`pool_size`")]
+    {
         let users = format!("[users]\njoe = {line}\nann = max_user_connections=0\n");
         let loaded = parse_ini(&(users + &general("min_pool_size = 5"))).unwrap();
         let warning = note(&loaded, "minimum-above-maximum").unwrap();
