@@ -71,6 +71,7 @@ fn stopped_readers_and_everything_else_at_once() {
         stopped_servers: true,
         reloads: true,
         sessions: false,
+        limits: false,
     };
     run("everything", scenario);
 }
@@ -100,4 +101,25 @@ fn the_pool_mode_may_change_under_way() {
         ..Scenario::default()
     };
     run("modes", scenario);
+}
+
+#[test]
+fn limits_of_every_kind_close_whom_they_are_for_and_lose_nothing() {
+    run("limits", Scenario { limits: true, reloads: true, ..Scenario::default() });
+    run(
+        "limits-sessions",
+        Scenario { limits: true, sessions: true, client_deaths: true, ..Scenario::default() },
+    );
+    let everything = Scenario {
+        client_deaths: true,
+        cancels: true,
+        login_failures: true,
+        server_deaths: true,
+        stopped_readers: true,
+        stopped_servers: true,
+        reloads: true,
+        sessions: true,
+        limits: true,
+    };
+    run("limits-everything", everything);
 }

@@ -246,10 +246,12 @@ impl Engine {
         cleaning.resets_all = does.has(Markers::RESET_ALL);
         frontend::query(&mut queries, reset);
         count += 1;
-        // The operator's own words may drop some statements: that is known for certain only of all.
         if cleaning.after_transaction && (does.has(Markers::DISCARD) || does.has(Markers::DEALLOCATE)) {
-            frontend::query(&mut queries, "DEALLOCATE ALL");
-            count += 1;
+            // The operator's own words may drop only some: that is known for certain of all.
+            if !reset.trim().trim_end_matches(';').eq_ignore_ascii_case("DISCARD ALL") {
+                frontend::query(&mut queries, "DEALLOCATE ALL");
+                count += 1;
+            }
         }
         // What each new connection gets has been reset as well.
         if let Some(connect_query) = pool.target.connect_query.as_ref().filter(|_| cleaning.thorough) {

@@ -30,6 +30,8 @@ pub struct Scenario {
     pub reloads: bool,
     /// Session pooling now and then, and at each reload perhaps another mode.
     pub sessions: bool,
+    /// A reserve, resets after each transaction, servers that are replaced in the middle of a session, notices.
+    pub limits: bool,
 }
 
 pub struct World {
@@ -52,7 +54,7 @@ impl World {
     pub fn new(seed: u64, scenario: &Scenario) -> Self {
         let now = Moment::from_micros(1_000_000);
         let mut random = Random::new(seed);
-        let mut engine = Engine::new(settings_at_random(&mut random, scenario.sessions), 1_000, now);
+        let mut engine = Engine::new(settings_at_random(&mut random, scenario), 1_000, now);
         let mut wire = Wire::new(seed);
         engine.start(&mut wire);
         Self {
@@ -122,7 +124,7 @@ impl World {
                 }
             }
             4 if self.scenario.reloads => {
-                let config = settings_at_random(&mut self.random, self.scenario.sessions);
+                let config = settings_at_random(&mut self.random, &self.scenario);
                 self.engine.reload(&mut self.wire, config);
             }
             _ => {
@@ -472,7 +474,7 @@ impl World {
 }
 
 /// One of many configurations; what all have in common is the size of the pool.
-fn settings_at_random(random: &mut Random, sessions: bool) -> Arc<PoolerConfig> {
+fn settings_at_random(random: &mut Random, scenario: &Scenario) -> Arc<PoolerConfig> {
     let host = 1 + random.below(2);
     let check_delay = [0, 3, 30][random.below(3)];
     let lifetime = [3600, 3600, 1, 0][random.below(4)];
@@ -481,13 +483,32 @@ fn settings_at_random(random: &mut Random, sessions: bool) -> Arc<PoolerConfig> 
     let minimum = random.below(2);
     // Fewer than there are texts, or more.
     let statements = 1 + random.below(6);
-    let mode = if sessions { ["session", "session", "transaction"][random.below(3)] } else { "transaction" };
+    let mode = if scenario.sessions {
+        ["session", "session", "transaction"][random.below(3)]
+    } else {
+        "transaction"
+    };
+    let (reserve, further) = if scenario.limits {
+        let further = format!(
+            "reserve_pool_timeout = 0.0{}\nserver_reset_query_always = {}\nserver_fast_close = {}\n\
+             query_wait_notify = 0.0{}\npool_idle_timeout = {}\nmax_db_client_connections = 9\n",
+            random.below(10),
+            random.below(2),
+            random.below(2),
+            random.below(10),
+            random.below(3),
+        );
+        (random.below(POOL_SIZE), further)
+    } else {
+        (0, String::new())
+    };
+    let size = POOL_SIZE - reserve;
     let text = format!(
         "[databases]\ndb = host=127.0.0.{host} user=u\n[pgbouncer]\nlisten_addr = 127.0.0.1\nauth_type = any\npool_mode = {mode}\n\
-         default_pool_size = {POOL_SIZE}\nquery_wait_timeout = 120\nlog_connections = 0\nlog_disconnections = 0\n\
+         default_pool_size = {size}\nreserve_pool_size = {reserve}\nquery_wait_timeout = 120\nlog_connections = 0\nlog_disconnections = 0\n\
          log_stats = 0\nlog_pooler_errors = 0\nserver_check_delay = {check_delay}\nserver_lifetime = {lifetime}\n\
          client_disconnect = {policy}\nwaiter_buffer = {buffer}\nmin_pool_size = {minimum}\n\
-         max_prepared_statements = {statements}\n"
+         max_prepared_statements = {statements}\n{further}"
     );
     Arc::new(settings::pooler::parse_ini(&text).expect("the simulation's configuration").config)
 }
