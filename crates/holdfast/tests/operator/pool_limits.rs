@@ -233,16 +233,18 @@ async fn a_query_that_cannot_be_cancelled_costs_its_server_after_cancel_wait_tim
 const POOLS: usize = 200;
 const POOLS_LONG: usize = 3_000;
 
-/// The median time of a query.
-async fn median(client: &mut Connection) -> Duration {
-    let mut times = Vec::new();
-    for _ in 0..200 {
-        let began = Instant::now();
-        value(client, "select 1").await;
-        times.push(began.elapsed());
+/// Processor time of the pooler for some hundred queries: the least of several counts, since cold caches cost much.
+async fn cost(house: &House, client: &mut Connection) -> Duration {
+    let sample = || drill::process::CpuSample::read(house.pooler.pid()).unwrap();
+    let mut least = Duration::MAX;
+    for _ in 0..10 {
+        let start = sample();
+        for _ in 0..200 {
+            value(client, "select 1").await;
+        }
+        least = least.min(start.until(&sample()));
     }
-    times.sort();
-    times[times.len() / 2]
+    least
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -259,7 +261,7 @@ async fn thousands_of_pools_that_were_used_once_cost_an_idle_process_and_other_p
             .setting("max_db_connections", "5")
     });
     let mut client = house.client().await;
-    let before = median(&mut client).await;
+    let before = cost(&house, &mut client).await;
     for number in 0..count {
         let options = house.pooler.connect_options(drill::postgres::USER, &format!("d{number}"));
         let mut once = connect(&options).await;
@@ -275,8 +277,8 @@ async fn thousands_of_pools_that_were_used_once_cost_an_idle_process_and_other_p
     sleep(Duration::from_secs(2)).await;
     let used = start.until(&sample());
     assert!(used < Duration::from_millis(2), "an idle process used {used:?}");
-    let after = median(&mut client).await;
-    assert!(after < before * 3 + Duration::from_millis(1), "{before:?} before, {after:?} after");
+    let after = cost(&house, &mut client).await;
+    assert!(after < before * 2, "{before:?} before, {after:?} after");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

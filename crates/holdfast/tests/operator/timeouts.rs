@@ -82,3 +82,30 @@ async fn a_users_own_client_idle_timeout_counts_before_the_general_one() {
     assert_half_a_second(began);
     assert_eq!(value(&mut other, "select 1").await, "1");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_databases_own_limits_count_before_the_general_ones_and_behind_the_users() {
+    let postgres = drill::postgres::PrivatePostgres::start_default().unwrap();
+    postgres.admin("create role ann login").unwrap();
+    let house = House::build_on(&holdfast(), postgres, false, |setup, postgres| {
+        let target = format!("host=127.0.0.1 port={} dbname=bench", postgres.port());
+        setup
+            .database(&format!("short = {target} query_timeout=0.5 client_idle_timeout=5"))
+            .setting("query_timeout", "1h")
+            .user("ann", "")
+            .section("[users]\nann = query_timeout=1h\n")
+    });
+    let connect_to = |user, database| house.pooler.connect_options(user, database);
+    let mut short = connect(&connect_to(drill::postgres::USER, "short")).await;
+    let mut plain = house.client().await;
+    let mut ann = connect(&connect_to("ann", "short")).await;
+    let began = Instant::now();
+    let told = within(PATIENCE, "the timeout", short.query("select pg_sleep(30)")).await.unwrap_err();
+    assert_half_a_second(began);
+    assert_eq!(code(&told), "57014", "{told}");
+    for client in [&mut plain, &mut ann] {
+        assert_eq!(value(client, "select pg_sleep(1) is null").await, "f");
+    }
+    assert_eq!(farewell(&mut ann).await, "57P05", "the database's own, since the user has none");
+    assert_eq!(value(&mut plain, "select 1").await, "1");
+}

@@ -80,15 +80,21 @@ impl PoolerConfig {
                 .and_then(|user| user.query_wait_timeout)
                 .or(database.query_wait_timeout)
                 .unwrap_or(general.query_wait_timeout),
-            query_timeout: user.and_then(|user| user.query_timeout).unwrap_or(general.query_timeout),
+            query_timeout: user
+                .and_then(|user| user.query_timeout)
+                .or(database.query_timeout)
+                .unwrap_or(general.query_timeout),
             idle_transaction_timeout: user
                 .and_then(|user| user.idle_transaction_timeout)
+                .or(database.idle_transaction_timeout)
                 .unwrap_or(general.idle_transaction_timeout),
             transaction_timeout: user
                 .and_then(|user| user.transaction_timeout)
+                .or(database.transaction_timeout)
                 .unwrap_or(general.transaction_timeout),
             client_idle_timeout: user
                 .and_then(|user| user.client_idle_timeout)
+                .or(database.client_idle_timeout)
                 .unwrap_or(general.client_idle_timeout),
             server_lifetime: database.server_lifetime.unwrap_or(general.server_lifetime),
             pool_mode: user

@@ -315,6 +315,14 @@ pub struct Database {
     pub max_db_connections: Option<usize>,
     /// Overrides `query_wait_timeout`.
     pub query_wait_timeout: Option<Duration>,
+    /// Overrides `query_timeout`.
+    pub query_timeout: Option<Duration>,
+    /// Overrides `idle_transaction_timeout`.
+    pub idle_transaction_timeout: Option<Duration>,
+    /// Overrides `transaction_timeout`.
+    pub transaction_timeout: Option<Duration>,
+    /// Overrides `client_idle_timeout`.
+    pub client_idle_timeout: Option<Duration>,
     /// Overrides `server_lifetime`.
     pub server_lifetime: Option<Duration>,
     /// Overrides `pool_mode`.

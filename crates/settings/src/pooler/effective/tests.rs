@@ -5,7 +5,7 @@ fn config() -> PoolerConfig {
     let text = "
 [databases]
 plain = host=127.0.0.1
-own = host=127.0.0.1 pool_size=6 min_pool_size=2 reserve_pool=3 max_db_client_connections=4 max_db_connections=7 query_wait_timeout=8 server_lifetime=9 client_disconnect=finish pool_mode=session
+own = host=127.0.0.1 pool_size=6 min_pool_size=2 reserve_pool=3 max_db_client_connections=4 query_timeout=41 idle_transaction_timeout=42 transaction_timeout=43 client_idle_timeout=44 max_db_connections=7 query_wait_timeout=8 server_lifetime=9 client_disconnect=finish pool_mode=session
 [users]
 joe = pool_size=1 reserve_pool_size=0 max_user_client_connections=5 max_user_connections=12 query_wait_timeout=13 query_timeout=14 idle_transaction_timeout=15 transaction_timeout=16 client_idle_timeout=17 client_disconnect=close pool_mode=statement
 [pgbouncer]
@@ -60,7 +60,10 @@ fn database_counts_before_general() {
     assert_eq!(settings.server_lifetime, Duration::from_secs(9));
     assert_eq!(settings.client_disconnect, ClientDisconnect::Finish);
     assert_eq!(settings.pool_mode, PoolMode::Session);
-    assert_eq!(settings.query_timeout, Duration::from_secs(24));
+    assert_eq!(settings.query_timeout, Duration::from_secs(41));
+    assert_eq!(settings.idle_transaction_timeout, Duration::from_secs(42));
+    assert_eq!(settings.transaction_timeout, Duration::from_secs(43));
+    assert_eq!(settings.client_idle_timeout, Duration::from_secs(44));
 }
 
 #[test]

@@ -17,7 +17,8 @@ fn line_has_its_name_and_port_by_default() {
 fn every_key_reaches_its_field() {
     let config = config(
         "app = dbname=other host=/run/pg port=5433 user=joe password='it''s' pool_size=1 min_pool_size=0 \
-         max_db_connections=3 reserve_pool_size=6 max_db_client_connections=7 query_wait_timeout=4 server_lifetime=5 client_disconnect=close pool_mode=transaction \
+         max_db_connections=3 reserve_pool_size=6 max_db_client_connections=7 query_wait_timeout=4 query_timeout=8 idle_transaction_timeout=9 \
+         transaction_timeout=10 client_idle_timeout=11 server_lifetime=5 client_disconnect=close pool_mode=transaction \
          connect_query='select 1' client_encoding=UTF8 datestyle=ISO timezone=UTC",
     );
     let expected = Database {
@@ -31,6 +32,10 @@ fn every_key_reaches_its_field() {
         max_db_client_connections: Some(7),
         max_db_connections: Some(3),
         query_wait_timeout: Some(Duration::from_secs(4)),
+        query_timeout: Some(Duration::from_secs(8)),
+        idle_transaction_timeout: Some(Duration::from_secs(9)),
+        transaction_timeout: Some(Duration::from_secs(10)),
+        client_idle_timeout: Some(Duration::from_secs(11)),
         server_lifetime: Some(Duration::from_secs(5)),
         pool_mode: Some(PoolMode::Transaction),
         client_disconnect: Some(ClientDisconnect::Close),
