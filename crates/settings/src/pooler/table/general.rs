@@ -50,7 +50,7 @@ pub(super) const SETTINGS: &[Setting<General>] = &[
     Setting::new("pool_mode", POOL_MODE, "session", field!(General, pool_mode), "When a server goes back to its pool: when its client leaves, after each transaction, or after each statement.").toml("transaction"),
     Setting::new("max_client_conn", COUNT_FROM_1, "100", field!(General, max_client_conn), "Most clients at once.").toml("10000"),
     Setting::new("default_pool_size", COUNT_FROM_1, "20", field!(General, default_pool_size), "Server connections for each pair of user and database."),
-    Setting::new("min_pool_size", COUNT, "0", field!(General, min_pool_size), "Server connections kept open in each pool."),
+    Setting::new("min_pool_size", COUNT, "0", field!(General, min_pool_size), "Server connections kept open in each pool that has clients, and without clients where the database's line names its user."),
     Setting::new("reserve_pool_size", COUNT, "0", field!(General, reserve_pool_size), "Extra server connections for a pool whose clients have waited for `reserve_pool_timeout`."),
     Setting::new("reserve_pool_timeout", super::DURATION, "5", field!(General, reserve_pool_timeout), "Wait before the extra ones are used; 0 = they are not.").toml("1"),
     Setting::new("max_db_connections", COUNT, "0", field!(General, max_db_connections), "Most server connections of a database; 0 = no limit."),
