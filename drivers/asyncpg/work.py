@@ -155,6 +155,8 @@ async def cancels(db):
     for _ in range(2):
         # A time limit, and a task that is cancelled, both send a cancel request.
         await raises(asyncio.TimeoutError, db.fetchval("select pg_sleep($1)", 20, timeout=0.15))
+        # Which waits for the end of the cancel request: a task that is cancelled while it does so confuses the driver.
+        assert await db.fetchval("select 1") == 1
         task = asyncio.create_task(db.fetchval("select pg_sleep($1)", 20))
         await asyncio.sleep(0.15)
         task.cancel()

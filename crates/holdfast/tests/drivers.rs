@@ -7,6 +7,8 @@
     reason = "a test that cannot go on has failed"
 )]
 
+#[path = "support/certificates.rs"]
+mod certificates;
 #[path = "support/support.rs"]
 mod support;
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use drill::postgres::PrivatePostgres;
 
 use crate::support::not_run;
-use crate::way::{Between, Way, database, text};
+use crate::way::{Between, Database, Way, text};
 
 /// What a script says with when its driver is not installed: the last line tells the reason.
 pub(crate) const NOT_INSTALLED: i32 = 77;
@@ -19,31 +19,29 @@ const SERVERS_OF_TRANSACTIONS: usize = 3;
 
 /// A test for each driver, named after it, and the list of them all.
 macro_rules! drivers {
-    ($($test:ident: $folder:literal, $ways:expr;)*) => {
+    ($($test:ident: $folder:literal;)*) => {
         const DRIVERS: &[&str] = &[$($folder),*];
-        $(#[test] fn $test() { runs_on($folder, $ways) })*
+        $(#[test] fn $test() { runs_on_all_ways($folder) })*
     };
 }
 
-const ALL: &[Between] = &[Between::Direct, Between::Session, Between::Transaction];
-
 drivers! {
-    activerecord: "activerecord", ALL;
-    asyncpg: "asyncpg", ALL;
-    django: "django", ALL;
-    go_pgx: "go-pgx", ALL;
-    go_pq: "go-pq", ALL;
-    jdbc: "jdbc", ALL;
-    node_postgres: "node-postgres", ALL;
-    perl_dbd_pg: "perl-dbd-pg", ALL;
-    php: "php", ALL;
-    postgres_js: "postgres.js", ALL;
-    psql: "psql", ALL;
-    psycopg: "psycopg", ALL;
-    ruby_pg: "ruby-pg", ALL;
-    sqlalchemy: "sqlalchemy", ALL;
-    sqlx: "sqlx", ALL;
-    tokio_postgres: "tokio-postgres", ALL;
+    activerecord: "activerecord";
+    asyncpg: "asyncpg";
+    django: "django";
+    go_pgx: "go-pgx";
+    go_pq: "go-pq";
+    jdbc: "jdbc";
+    node_postgres: "node-postgres";
+    perl_dbd_pg: "perl-dbd-pg";
+    php: "php";
+    postgres_js: "postgres.js";
+    psql: "psql";
+    psycopg: "psycopg";
+    ruby_pg: "ruby-pg";
+    sqlalchemy: "sqlalchemy";
+    sqlx: "sqlx";
+    tokio_postgres: "tokio-postgres";
 }
 
 #[test]
@@ -60,19 +58,19 @@ pub(crate) fn drivers_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../drivers")
 }
 
-fn runs_on(driver: &str, ways: &[Between]) {
-    let postgres = database();
+fn runs_on_all_ways(driver: &str) {
+    let database = Database::start();
     let mut problems = Vec::new();
-    for &between in ways {
-        let servers =
-            if between == Between::Transaction { SERVERS_OF_TRANSACTIONS } else { SERVERS_OF_SESSIONS };
-        let way = Way::open(&postgres, between, servers);
-        let output = way
-            .command("timeout")
-            .args(["-k", "5", LIMIT_S])
-            .arg(drivers_folder().join(driver).join("run"))
-            .output();
-        let output = output.unwrap();
+    let pools = [
+        (Between::Direct, 0),
+        (Between::Session, SERVERS_OF_SESSIONS),
+        (Between::Transaction, SERVERS_OF_TRANSACTIONS),
+    ];
+    for ((between, servers), tls) in pools.into_iter().flat_map(|pool| [(pool, false), (pool, true)]) {
+        let way = Way::open(&database, between, tls, servers);
+        let mut command = way.command("timeout");
+        command.args(["-k", "5", LIMIT_S]).arg(drivers_folder().join(driver).join("run"));
+        let output = command.output().unwrap();
         let told = text(&output);
         if output.status.code() == Some(NOT_INSTALLED) {
             return not_run(told.trim().lines().last().unwrap_or_default());
@@ -80,9 +78,8 @@ fn runs_on(driver: &str, ways: &[Between]) {
         if !output.status.success() || !told.is_empty() {
             problems.push(format!("{driver}, {way}: {}: {}", output.status, shortened(&told)));
         }
-        problems.extend(
-            left_in_a_transaction(&postgres).map(|left| format!("{driver}, {way}: left behind: {left}")),
-        );
+        let left = left_in_a_transaction(&database.postgres);
+        problems.extend(left.map(|left| format!("{driver}, {way}: left behind: {left}")));
     }
     assert!(problems.is_empty(), "{}", problems.join("\n\n"));
 }

@@ -7,7 +7,7 @@ use drill::postgres::{PrivatePostgres, USER};
 
 use crate::matrix::{NOT_INSTALLED, drivers_folder, left_in_a_transaction};
 use crate::support::not_run;
-use crate::way::{Between, Way, database, text};
+use crate::way::{Between, Database, Way, text};
 
 /// Who takes part, with how many clients.
 const CLIENTS: [(&str, u32); 5] =
@@ -26,11 +26,12 @@ fn no_client_misses_its_prepared_statements_and_no_server_stays_in_a_transaction
         Ok(text) => text.parse().expect("HOLDFAST_SOAK_S is a number of seconds"),
         Err(_) => SHORT_S,
     };
-    let postgres = database();
+    let database = Database::start();
+    let postgres = &database.postgres;
     let table = "create table soak (id int primary key, word text, amount int default 0);
                  insert into soak select g, 'w' from generate_series(0, 19) g; grant all on soak to bench";
     postgres.admin(table).unwrap();
-    let way = Way::open(&postgres, Between::Transaction, SERVERS);
+    let way = Way::open(&database, Between::Transaction, true, SERVERS);
     let start = |(driver, clients): (&'static str, u32)| {
         let mut command = way.command("timeout");
         command.args(["-k", "5", &(seconds + GRACE_S).to_string()]);
@@ -52,11 +53,11 @@ fn no_client_misses_its_prepared_statements_and_no_server_stays_in_a_transaction
     let log = postgres.log();
     let lost = |line: &&str| LOST_STATEMENTS.iter().any(|code| line.contains(&format!(" {code} ")));
     problems.extend(log.lines().filter(lost).take(5).map(str::to_owned));
-    problems.extend(left_in_a_transaction(&postgres));
+    problems.extend(left_in_a_transaction(postgres));
     assert!(problems.is_empty(), "{}", problems.join("\n\n"));
     let servers = postgres.backends().unwrap().iter().filter(|backend| backend.user == USER).count();
     assert!(servers <= SERVERS, "{servers} servers");
-    let done = transactions(&postgres);
+    let done = transactions(postgres);
     assert!(done > 50 * seconds, "only {done} transactions in {seconds} s");
 }
 

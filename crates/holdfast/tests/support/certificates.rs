@@ -39,8 +39,14 @@ impl Authority {
 
     /// With a key of another kind.
     pub(crate) fn certify_with(&self, name: &str, algorithm: &'static SignatureAlgorithm) -> Certificate {
-        let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-        params.distinguished_name.push(DnType::CommonName, name);
+        self.certify_all(&[name], algorithm)
+    }
+
+    /// Certifies several names at once.
+    pub(crate) fn certify_all(&self, names: &[&str], algorithm: &'static SignatureAlgorithm) -> Certificate {
+        let alternatives: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+        let mut params = CertificateParams::new(alternatives).unwrap();
+        params.distinguished_name.push(DnType::CommonName, names[0]);
         let key = KeyPair::generate_for(algorithm).unwrap();
         let issuer = Issuer::from_params(&self.params, &self.key);
         let certificate = params.signed_by(&key, &issuer).unwrap();
