@@ -32,6 +32,8 @@ mod psql;
 mod reload;
 #[path = "operator/server_logins.rs"]
 mod server_logins;
+#[path = "operator/session_state.rs"]
+mod session_state;
 #[path = "operator/stopping.rs"]
 mod stopping;
 #[path = "operator/timeouts.rs"]

@@ -33,6 +33,10 @@ pub(crate) struct Client {
     pub(crate) parameters: Arc<Tracked>,
     /// What it has prepared, where that is kept track of.
     pub(crate) statements: Option<Box<ClientStatements>>,
+    /// Where it began, and what a reset takes it back to.
+    pub(crate) start: Arc<Tracked>,
+    /// Parameters that it has named and that servers do not list.
+    pub(crate) names: Vec<Box<str>>,
     pub(crate) key: CancelKeyBytes,
     /// What its cancel key has behind those bytes, in protocol 3.2.
     pub(crate) key_tail: Option<Box<[u8; LONG_KEY_TAIL_BYTES]>>,
@@ -104,8 +108,10 @@ impl Client {
             pool: None,
             login_user: None,
             held: Vec::new(),
+            start: parameters.clone(),
             parameters,
             statements: None,
+            names: Vec::new(),
             key: [0; 8],
             key_tail: None,
             address,

@@ -15,6 +15,7 @@ mod lifetime;
 mod login;
 mod notices;
 mod pools;
+mod probe;
 mod refill;
 mod reload;
 mod request;

@@ -24,5 +24,6 @@ mod server;
 pub mod snapshot;
 mod statements;
 mod texts;
+mod watch;
 
 pub use engine::{CONSOLE_DATABASE, Engine, MAX_POOLS, REFUSAL_ALLOWANCE, Shutdown};

@@ -11,6 +11,7 @@ mod tests;
 
 pub use set::Tracked;
 pub use sql::Change;
+pub(crate) use sql::quoted;
 
 use crate::markers::is_parameter_name;
 use std::collections::HashMap;
@@ -23,6 +24,12 @@ const ALWAYS: [&str; 5] =
 /// Reported, and nobody can set them: a client is told when its next server differs.
 const NOT_SETTABLE: [&str; 5] =
     ["in_hot_standby", "integer_datetimes", "is_superuser", "server_encoding", "server_version"];
+
+/// Reported, but not in `pg_settings`.
+const NOT_LISTED: &str = "session_authorization";
+
+/// The parameter behind SET ROLE.
+pub(crate) const ROLE: &str = "role";
 
 /// Index of `application_name`.
 pub const APPLICATION_NAME: usize = 0;
@@ -207,11 +214,60 @@ impl Parameters {
         *client = server.clone();
     }
 
-    /// A server has been reset to its start: it reports what it reports, and nothing else is set.
+    /// A server has been reset to its start: it reports what it reports, and nothing else is set. But for `role`, which
+    /// `RESET ALL` spares: to reset it once more does no harm.
     pub fn forget_further(&mut self, server: &mut Arc<Tracked>) {
         if server.further().next().is_some() {
-            *server = self.intern(server.without_further());
+            let mut reset = server.without_further();
+            if let Some(role) = server.further_value(ROLE) {
+                reset.set_further(ROLE, role.clone());
+            }
+            *server = self.intern(reset);
         }
+    }
+
+    /// A server has been asked what is set in its session: `found`, by lower-case name. What its client has set stays the
+    /// client's, and what the client has not, or no more, is as at the client's start. False if it is too much to be kept.
+    pub fn settle(
+        &mut self,
+        server: &mut Arc<Tracked>,
+        client: &mut Arc<Tracked>,
+        start: &Tracked,
+        found: &[(String, String)],
+    ) -> bool {
+        let is_found = |name: &str| found.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
+        let mut set = server.without_further();
+        let mut is_whole = true;
+        for (name, value) in found {
+            let is_reported = self.index_of(name).is_some_and(|index| server.value(index).is_some());
+            if !is_reported {
+                is_whole &= is_parameter_name(name) && set.further().count() < MAX_FURTHER;
+                set.set_further(name, Arc::from(value.as_str()));
+            }
+        }
+        let mut own = set.clone();
+        for (index, name) in self.names.iter().enumerate() {
+            let may_be_found = name.settable && !NOT_LISTED.eq_ignore_ascii_case(&name.text);
+            if may_be_found
+                && server.value(index).is_some()
+                && !is_found(&name.text)
+                && let Some(value) = start.value(index)
+            {
+                own.set(index, Some(value.clone()));
+            }
+        }
+        for (name, value) in start.further().filter(|(name, _)| !is_found(name)) {
+            match self.index_of(name).filter(|&index| server.value(index).is_some()) {
+                Some(index) => own.set(index, Some(value.clone())),
+                None => own.set_further(name, value.clone()),
+            }
+        }
+        *server = self.intern(set);
+        *client = self.intern(own);
+        if Arc::ptr_eq(server, client) {
+            self.note_proven(client);
+        }
+        is_whole
     }
 
     /// A server has taken every value of this set.

@@ -41,6 +41,8 @@ pub(crate) struct Pool {
     /// Those of them that are expected back within a round trip.
     pub(crate) tests: usize,
     pub(crate) closing: usize,
+    /// Those of the active ones that stay with their client.
+    pub(crate) pinned: usize,
     pub(crate) logins: usize,
     /// Clients logged in to this pool.
     pub(crate) clients: usize,
@@ -111,6 +113,7 @@ impl Pool {
             cleaning: 0,
             tests: 0,
             closing: 0,
+            pinned: 0,
             logins: 0,
             clients: 0,
             greeting: None,

@@ -6,6 +6,7 @@ use crate::connection::{ClientId, PoolId};
 use crate::parameters::Tracked;
 use crate::seam::OpenedServer;
 use crate::statements::{Again, ClientStatements, ServerStatements};
+use crate::watch::{Found, Inquiry, Watch};
 use overload::Moment;
 use pgwire::message::ErrorFields;
 use pgwire::replies::{Origin, ReplyQueue, Simulated};
@@ -38,6 +39,12 @@ pub(crate) struct Server {
     pub(crate) start: Arc<Tracked>,
     /// Queries of our own under way that set its client's parameters.
     pub(crate) settings_owed: u8,
+    /// What its client may have left in the session.
+    pub(crate) watch: Watch,
+    /// The question under way about that.
+    pub(crate) probe: Option<Box<Probe>>,
+    /// It stays with its client, and counts as such in its pool.
+    pub(crate) pinned: bool,
     pub(crate) opened_at: Moment,
     /// Its own place in the last tenth of `server_lifetime`, of 65,536.
     pub(crate) lifetime_share: u16,
@@ -66,6 +73,16 @@ pub(crate) struct Server {
     /// The error that answered a query of our own.
     pub(crate) own_error: Option<ErrorFields>,
     pub(crate) armed_at: Moment,
+}
+
+/// What a session holds is being asked.
+#[derive(Debug)]
+pub(crate) struct Probe {
+    pub(crate) inquiry: Inquiry,
+    pub(crate) found: Found,
+    /// The query, in case that a cancel request hits it.
+    pub(crate) query: Vec<u8>,
+    pub(crate) retries: u8,
 }
 
 /// Where a server stands.
@@ -147,6 +164,9 @@ impl Server {
             start: parameters.clone(),
             parameters,
             settings_owed: 0,
+            watch: Watch::default(),
+            probe: None,
+            pinned: false,
             opened_at: now,
             lifetime_share: 0,
             old_at: NEVER,

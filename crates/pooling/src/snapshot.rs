@@ -27,6 +27,8 @@ pub struct PoolRow {
     pub sv_active_cancel: usize,
     /// Servers that may not be used before a cancel request has ended.
     pub sv_being_canceled: usize,
+    /// Servers in use that stay with their client because of what it has left in the session.
+    pub sv_pinned: usize,
     /// Servers ready for use.
     pub sv_idle: usize,
     /// Servers being drained and reset after their client left.
@@ -98,6 +100,12 @@ pub struct PoolCounters {
     pub departure_cancels: u64,
     /// Clients closed because they held a server while others waited.
     pub holders_closed: u64,
+    /// Servers asked what their session holds.
+    pub session_probes: u64,
+    /// Servers that began to stay with their client because of what it has left in the session.
+    pub pins: u64,
+    /// Clients dismissed because of what they had left in the session.
+    pub pin_refusals: u64,
     /// From joining the line to getting a server.
     pub wait: LatencyHistogram,
     /// From sending a query to its ReadyForQuery.

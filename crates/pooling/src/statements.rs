@@ -16,6 +16,7 @@ pub(crate) use client::{ClientStatements, MAX_STATEMENT_BYTES_OF_A_CLIENT, MAX_S
 pub(crate) use effect::Effect;
 pub(crate) use server::{Limits, ServerStatements, current};
 
+use crate::markers::markers;
 use hashbrown::HashTable;
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -40,6 +41,8 @@ pub(crate) struct Statement {
     body: Box<[u8]>,
     /// A server has said that its plan no longer fits the tables: it is to be prepared anew, under another name.
     stale: AtomicBool,
+    /// It may leave something in the session of its server.
+    leaves_marks: bool,
 }
 
 impl Statement {
@@ -53,9 +56,23 @@ impl Statement {
         &self.body
     }
 
+    /// The text alone.
+    pub(crate) fn text(&self) -> &[u8] {
+        text_of(&self.body)
+    }
+
+    pub(crate) const fn leaves_marks(&self) -> bool {
+        self.leaves_marks
+    }
+
     pub(crate) fn is_stale(&self) -> bool {
         self.stale.load(Ordering::Relaxed)
     }
+}
+
+/// The text in what follows the name in Parse.
+pub(crate) fn text_of(body: &[u8]) -> &[u8] {
+    body.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
 /// All statements, each text once.
@@ -99,6 +116,7 @@ impl Statements {
             name: name.into(),
             body: body.into(),
             stale: AtomicBool::new(false),
+            leaves_marks: !markers(text_of(body)).is_empty(),
         });
         self.known.insert_unique(hash, statement.clone(), |known| self.hasher.hash_one(&*known.body));
         statement

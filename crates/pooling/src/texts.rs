@@ -13,6 +13,8 @@ pub(crate) const IDLE_POOL: &str = "cleaning up idle pool";
 
 /// No server in time: class 53 (insufficient resources), so that it never looks like a dead server.
 pub(crate) const QUERY_WAIT_TIMEOUT: &str = "53H01";
+/// No further server may stay with one client: class 53 as well.
+pub(crate) const TOO_MANY_PINNED: &str = "53H02";
 /// No server can be opened.
 pub(crate) const CANNOT_CONNECT: &str = "08001";
 /// PostgreSQL's "too many connections".
@@ -37,6 +39,21 @@ pub(crate) const NOT_SUPPORTED: &str = "0A000";
 pub(crate) const IDLE_IN_TRANSACTION_TIMEOUT: &str = "25P03";
 /// PostgreSQL's "idle session timeout".
 pub(crate) const IDLE_SESSION_TIMEOUT: &str = "57P05";
+
+/// What cannot follow the client is not allowed.
+pub(crate) fn refused_state(pool_mode: &str, what: &str) -> Vec<u8> {
+    let text = format!("session state is not allowed in {pool_mode} pooling mode: {what}");
+    let hint = "Give it up before the end of the transaction, or have pool_mode = session for this database or user.";
+    error_response(Severity::Fatal, NOT_SUPPORTED, &text, None, Some(hint))
+}
+
+/// There is no room for one more client that keeps its server.
+pub(crate) fn too_many_pinned(what: &str) -> Vec<u8> {
+    let text = format!("too many clients keep a server connection of this pool for themselves: {what}");
+    let hint = "Give it up before the end of the transaction, raise pool_size, or have pool_mode = session for this \
+                database or user.";
+    error_response(Severity::Fatal, TOO_MANY_PINNED, &text, None, Some(hint))
+}
 
 /// An error that ends the session.
 pub(crate) fn fatal(sqlstate: &str, message: &str) -> Vec<u8> {

@@ -24,7 +24,7 @@ mod value;
 pub use effective::PoolSettings;
 pub use model::{
     AuthType, ClientDisconnect, Database, General, Keepalive, LogFormat, PoolMode, PoolerConfig, Secret,
-    ServerAddress, UserSettings,
+    ServerAddress, SessionState, UserSettings,
 };
 pub use reference::reference;
 pub use show::{ConfigRow, show_config};

@@ -90,7 +90,17 @@ fn clients(to: &mut Families<'_, '_>) -> fmt::Result {
         "holders_closed",
         "Clients closed because they held a server while others waited",
         |counters| counters.holders_closed,
-    )
+    )?;
+    to.gauge("pinned_servers", "Servers that stay with their client for what is in the session", |pool| {
+        count(pool.sv_pinned)
+    })?;
+    to.counter("session_probes", "Servers asked what their session holds", |counters| {
+        counters.session_probes
+    })?;
+    to.counter("pins", "Servers that began to stay with their client", |counters| counters.pins)?;
+    to.counter("pin_refusals", "Clients dismissed for what they had left in a session", |counters| {
+        counters.pin_refusals
+    })
 }
 
 fn servers(to: &mut Families<'_, '_>) -> fmt::Result {

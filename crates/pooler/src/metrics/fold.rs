@@ -70,6 +70,9 @@ fn add_counters(sum: &mut PoolRow, counters: &pooling::snapshot::PoolCounters) {
         (&mut sums.client_cancels, counters.client_cancels),
         (&mut sums.departure_cancels, counters.departure_cancels),
         (&mut sums.holders_closed, counters.holders_closed),
+        (&mut sums.session_probes, counters.session_probes),
+        (&mut sums.pins, counters.pins),
+        (&mut sums.pin_refusals, counters.pin_refusals),
     ] {
         *sum = sum.saturating_add(counter);
     }

@@ -11,7 +11,7 @@ use crate::held::join;
 use crate::seam::{Flow, Transport};
 use crate::server::ServerState;
 use crate::texts;
-use judge::{Judge, Outcome, is_inspected};
+use judge::{Judge, Outcome};
 use pgwire::frame;
 use pgwire::replies::{Desync, MAX_OWED};
 use tracing::warn;
@@ -87,7 +87,7 @@ impl Engine {
                 }
             }
             let whole = head.total <= rest.len();
-            if !whole && is_inspected(head.tag) && head.total <= MAX_INSPECTED_BYTES {
+            if !whole && judge.inspects(head.tag) && head.total <= MAX_INSPECTED_BYTES {
                 break;
             }
             let body = &rest[frame::HEADER_BYTES.min(rest.len())..head.total.min(rest.len())];
@@ -189,6 +189,9 @@ impl Engine {
             self.dismiss_client(transport, client_id, &farewell, text);
             return;
         }
+        if outcome.probed {
+            return self.end_probe(transport, id, client_id);
+        }
         if outcome.repeats {
             return self.repeat_request(transport, id, client_id);
         }
@@ -238,10 +241,14 @@ impl Engine {
         id: ServerId,
         client_id: ClientId,
     ) {
-        let now = self.now;
-        if self.servers.find(id).is_none() {
-            return;
+        if self.servers.find(id).is_some() && !self.keeps_server(transport, id, client_id) {
+            self.part(transport, id, client_id);
         }
+    }
+
+    /// The server holds nothing of its client any more, and they part.
+    pub(super) fn part(&mut self, transport: &mut impl Transport, id: ServerId, client_id: ClientId) {
+        let now = self.now;
         if let Some(client) = self.clients.find_mut(client_id) {
             client.state = ClientState::Idle;
             client.partial_since = None;

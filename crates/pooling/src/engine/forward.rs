@@ -11,8 +11,8 @@ use crate::seam::{Flow, Transport};
 use crate::statements::{self, Shape};
 use crate::texts;
 use pgwire::message::TransactionStatus;
-use scan::{Limits, Scanned, Stop, scan};
-use settings::pooler::PoolMode;
+use scan::{Eye, Limits, Scanned, Stop, scan};
+use settings::pooler::{PoolMode, SessionState};
 use translate::Translator;
 
 /// What is kept of the shared buffer for translated requests between two of them.
@@ -57,9 +57,16 @@ impl Engine {
             copied: 0,
             shape: Shape::default(),
             answers: Vec::new(),
+            marked: None,
+        });
+        let is_watched = mode != PoolMode::Session && pool.settings.session_state != SessionState::Ignore;
+        let eye = is_watched.then_some(Eye {
+            watch: &mut server.watch,
+            parameters: &self.parameters,
+            server: &server.parameters,
         });
         let Scanned { end, streaming, flushes, stop } =
-            scan(bytes, streaming, limits, &mut server.replies, &mut pool.counters, translator.as_mut());
+            scan(bytes, streaming, limits, &mut server.replies, &mut pool.counters, translator.as_mut(), eye);
         let mut answers = Vec::new();
         let mut ready = &bytes[..end];
         if let Some(translator) = translator {

@@ -175,7 +175,12 @@ impl Engine {
         let Some(server) = self.servers.find_mut(id) else { return };
         let pool = &mut self.pools[server.pool.0 as usize];
         match server.state {
-            ServerState::Active(_) => pool.active -= 1,
+            ServerState::Active(_) => {
+                pool.active -= 1;
+                pool.pinned -= usize::from(std::mem::take(&mut server.pinned));
+                server.watch.clear();
+                server.probe = None;
+            }
             ServerState::Cleaning(ref cleaning) => {
                 pool.cleaning -= 1;
                 pool.tests -= usize::from(cleaning.is_test);

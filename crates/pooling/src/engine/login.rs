@@ -472,6 +472,7 @@ impl Engine {
             let own = self.parameters.index_of(name).and_then(|index| client.parameters.value(index));
             backend::parameter_status(&mut message, name, own.map_or(value.as_str(), |own| own.as_ref()));
         }
+        client.start = client.parameters.clone();
         client.key = key;
         client.state = ClientState::Idle;
         self.keys.insert(key, id);

@@ -56,6 +56,7 @@ impl Engine {
             sv_active: pool.active,
             sv_active_cancel: 0,
             sv_being_canceled: 0,
+            sv_pinned: pool.pinned,
             sv_idle: pool.idle.len(),
             sv_used: 0,
             sv_tested: 0,

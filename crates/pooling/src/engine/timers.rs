@@ -177,7 +177,12 @@ impl Engine {
     /// A client of session mode that keeps its server may be idle now.
     pub(super) fn arm_session_idle(&mut self, id: ClientId) {
         let Some(pool) = self.clients.find(id).and_then(|client| client.pool) else { return };
-        if self.pool(pool).settings.pool_mode == PoolMode::Session {
+        let is_pinned = || {
+            let Some(client) = self.clients.find(id) else { return false };
+            matches!(client.state, ClientState::Active { server, .. }
+                if self.servers.find(server).is_some_and(|server| server.pinned))
+        };
+        if self.pool(pool).settings.pool_mode == PoolMode::Session || is_pinned() {
             self.arm_client_idle(id);
         }
     }
@@ -260,7 +265,10 @@ impl Engine {
         }
         match server.replies.owes() {
             // In session mode it is the client's to keep.
-            Owes::Nothing(TransactionStatus::Idle) => None,
+            Owes::Nothing(TransactionStatus::Idle) if !server.pinned => None,
+            Owes::Nothing(TransactionStatus::Idle) => {
+                Some((server.watch.held().name(), server.query_at.max(client.request_at)))
+            }
             Owes::Nothing(_) => Some(("idle in transaction", server.query_at.max(client.request_at))),
             Owes::Batch if server.replies.is_empty() => Some(("batch without Sync", server.query_at)),
             Owes::CopyIn { .. } => Some(("COPY waits for data", server.query_at.max(client.request_at))),

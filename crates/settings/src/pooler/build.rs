@@ -2,7 +2,8 @@
 
 use super::apply::{Places, Scope, apply, apply_defaults, refused};
 use super::model::{
-    AuthType, ClientDisconnect, General, Keepalive, LogFormat, PoolMode, PoolerConfig, Secret, UserSettings,
+    AuthType, ClientDisconnect, General, Keepalive, LogFormat, PoolMode, PoolerConfig, Secret, SessionState,
+    UserSettings,
 };
 use super::tls::Tls;
 use super::value::Refusal;
@@ -210,6 +211,7 @@ fn blank() -> General {
         autodb_idle_timeout: Duration::ZERO,
         pool_idle_timeout: Duration::ZERO,
         client_disconnect: ClientDisconnect::Cancel,
+        session_state: SessionState::Pin,
         client_write_timeout: Duration::ZERO,
         client_message_timeout: Duration::ZERO,
         waiter_buffer: 0,

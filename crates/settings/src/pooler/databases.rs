@@ -88,6 +88,7 @@ fn database<'a>(
         server_lifetime: None,
         pool_mode: None,
         client_disconnect: None,
+        session_state: None,
         connect_query: None,
         client_encoding: None,
         datestyle: None,

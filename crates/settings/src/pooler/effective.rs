@@ -1,6 +1,6 @@
 //! Which of several settings counts for one pool.
 
-use super::model::{ClientDisconnect, Database, PoolMode, PoolerConfig};
+use super::model::{ClientDisconnect, Database, PoolMode, PoolerConfig, SessionState};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +28,8 @@ pub struct PoolSettings {
     pub server_lifetime: Duration,
     /// What becomes of a running query when its client is gone.
     pub client_disconnect: ClientDisconnect,
+    /// What becomes of a client that leaves something in a session.
+    pub session_state: SessionState,
     /// When a server goes back to the pool.
     pub pool_mode: PoolMode,
     /// Most server connections of the database; 0 = no limit.
@@ -101,6 +103,10 @@ impl PoolerConfig {
                 .and_then(|user| user.pool_mode)
                 .or(database.pool_mode)
                 .unwrap_or(general.pool_mode),
+            session_state: user
+                .and_then(|user| user.session_state)
+                .or(database.session_state)
+                .unwrap_or(general.session_state),
             client_disconnect: user
                 .and_then(|user| user.client_disconnect)
                 .or(database.client_disconnect)

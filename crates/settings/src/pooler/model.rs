@@ -57,6 +57,18 @@ pub enum ClientDisconnect {
     Finish,
 }
 
+/// What becomes of a client of transaction or statement mode whose transaction leaves something in its server's session
+/// that cannot follow it, such as an advisory lock (`session_state`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionState {
+    /// Nothing: nobody looks. PgBouncer's way.
+    Ignore,
+    /// The client keeps the server for as long as it is there.
+    Pin,
+    /// The client is told and dismissed.
+    Refuse,
+}
+
 /// A secret of `auth_file` or of a `[databases]` line. Its `Debug` never shows the secret.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Secret {
@@ -252,6 +264,8 @@ pub struct General {
     pub pool_idle_timeout: Duration,
     /// What becomes of a running query when its client is gone.
     pub client_disconnect: ClientDisconnect,
+    /// What becomes of a client that leaves something in a session.
+    pub session_state: SessionState,
     /// While others wait: longest time that a client may refuse to read its result.
     pub client_write_timeout: Duration,
     /// While others wait: longest time for the rest of a half-sent message.
@@ -329,6 +343,8 @@ pub struct Database {
     pub pool_mode: Option<PoolMode>,
     /// Overrides `client_disconnect`.
     pub client_disconnect: Option<ClientDisconnect>,
+    /// Overrides `session_state`.
+    pub session_state: Option<SessionState>,
     /// Run on each new server connection.
     pub connect_query: Option<String>,
     /// Server-side start-up value.
@@ -364,4 +380,6 @@ pub struct UserSettings {
     pub pool_mode: Option<PoolMode>,
     /// Overrides `client_disconnect`.
     pub client_disconnect: Option<ClientDisconnect>,
+    /// Overrides `session_state`.
+    pub session_state: Option<SessionState>,
 }

@@ -155,6 +155,7 @@ const SSLMODE: Kind = Kind::Choice {
     built: &["disable", "allow", "prefer", "require", "verify-ca", "verify-full"],
     not_built: &[],
 };
+const SESSION_STATE: Kind = Kind::Choice { built: &["pin", "refuse", "ignore"], not_built: &[] };
 const CLIENT_DISCONNECT: Kind = Kind::Choice { built: &["cancel", "close", "finish"], not_built: &[] };
 
 /// Binds a setting to a field.

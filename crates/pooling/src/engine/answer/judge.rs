@@ -9,7 +9,7 @@ use crate::statements::Statements;
 use overload::Moment;
 use pgwire::message::{ErrorFields, TransactionStatus, backend, parse};
 use pgwire::replies::{Desync, Origin, Received};
-use settings::pooler::PoolMode;
+use settings::pooler::{PoolMode, SessionState};
 
 /// What a read from a server came to.
 #[derive(Default)]
@@ -19,6 +19,8 @@ pub(super) struct Outcome {
     pub(super) desync: Option<Desync>,
     /// The client's parameters have been set.
     pub(super) parameters_set: bool,
+    /// It has been answered what the session holds.
+    pub(super) probed: bool,
     /// What the client is told of them, ahead of any answer.
     pub(super) told: Vec<u8>,
     /// A transaction of several statements has begun where only single ones are allowed.
@@ -45,12 +47,13 @@ pub(super) struct Judge<'a> {
     pub(super) outcome: Outcome,
 }
 
-/// Messages whose body is looked at.
-pub(super) const fn is_inspected(tag: u8) -> bool {
-    matches!(tag, b'Z' | b'S' | b'E' | b'C')
-}
-
 impl Judge<'_> {
+    /// True for messages whose body is looked at.
+    #[inline]
+    pub(super) fn inspects(&self, tag: u8) -> bool {
+        matches!(tag, b'Z' | b'S' | b'E' | b'C') || (tag == b'D' && self.server.probe.is_some())
+    }
+
     /// Takes one message, or what has come of it; true if it is the client's.
     #[inline]
     pub(super) fn take(&mut self, tag: u8, body: &[u8]) -> Result<bool, Desync> {
@@ -66,6 +69,14 @@ impl Judge<'_> {
         }
         Ok(match received {
             Received::Answer(Origin::Client) => {
+                match tag {
+                    b'C' if self.is_watched() => {
+                        let in_transaction = self.server.replies.status() != TransactionStatus::Idle;
+                        self.server.watch.note_tag(body, in_transaction);
+                    }
+                    b'E' => self.server.watch.note_error(),
+                    _ => {}
+                }
                 let is_heard = self.hears_answers() && !self.server.again.is_due();
                 if is_heard {
                     self.server.again.forget();
@@ -76,9 +87,15 @@ impl Judge<'_> {
                 if tag == b'E' {
                     // The first one says why; those that follow from it do not.
                     self.server.own_error.get_or_insert_with(|| ErrorFields::parse(body));
+                } else if tag == b'D'
+                    && let Some(probe) = &mut self.server.probe
+                {
+                    probe.found.take_row(body);
                 }
                 false
             }
+            // It is for whoever listens, at whatever time.
+            Received::Asynchronous if tag == b'A' => self.client.is_some(),
             Received::Asynchronous => {
                 let own = self.server.replies.head_origin() == Some(Origin::Pooler);
                 if tag == b'S' {
@@ -108,7 +125,15 @@ impl Judge<'_> {
         self.pool.settings.pool_mode != PoolMode::Session
             && self.server.replies.is_settled()
             && !self.server.again.is_due()
+            && !self.server.watch.keeps()
             && !self.still_needs_it()
+    }
+
+    /// True if it is to be known what the client leaves in the session.
+    #[inline]
+    fn is_watched(&self) -> bool {
+        let settings = &self.pool.settings;
+        settings.pool_mode != PoolMode::Session && settings.session_state != SessionState::Ignore
     }
 
     /// An answer that was made with another client's parameters is not this one's.
@@ -158,6 +183,10 @@ impl Judge<'_> {
     /// is for whoever cleans it.
     fn take_own_ready(&mut self) {
         let Some(client) = self.client else { return };
+        if self.server.probe.is_some() {
+            self.outcome.probed = true;
+            return;
+        }
         if let Some(error) = self.server.own_error.take() {
             self.outcome.set_failed = Some(Box::new(error));
             return;

@@ -1,7 +1,9 @@
 //! How far the bytes of a client may go on to its server.
 
 use super::translate::{Taken, Translator};
+use crate::parameters::{Parameters, Tracked};
 use crate::snapshot::PoolCounters;
+use crate::watch::Watch;
 use pgwire::frame;
 use pgwire::replies::{Origin, ReplyQueue, SendError};
 
@@ -14,6 +16,32 @@ pub(super) struct Limits {
     pub(super) hold: usize,
     /// No simple queries.
     pub(super) extended_only: bool,
+}
+
+/// Sees what statements may leave in the session.
+pub(super) struct Eye<'a> {
+    pub(super) watch: &'a mut Watch,
+    pub(super) parameters: &'a Parameters,
+    /// What the server reports.
+    pub(super) server: &'a Tracked,
+}
+
+impl Eye<'_> {
+    /// A Query or Parse goes on; without its body if that is too long.
+    #[inline]
+    fn note(&mut self, tag: u8, body: Option<&[u8]>) {
+        let Some(body) = body else { return self.watch.note_unread_text() };
+        let text = if tag == b'P' {
+            let mut fields = body.split(|&byte| byte == 0);
+            fields.nth(1).unwrap_or_default()
+        } else {
+            body
+        };
+        let Self { watch, parameters, server } = self;
+        watch.note_text(text, |name| {
+            parameters.index_of(name).is_some_and(|index| server.value(index).is_some())
+        });
+    }
 }
 
 /// What has been found.
@@ -52,6 +80,7 @@ pub(super) fn scan(
     replies: &mut ReplyQueue,
     counters: &mut PoolCounters,
     mut translator: Option<&mut Translator<'_>>,
+    mut eye: Option<Eye<'_>>,
 ) -> Scanned {
     let mut end = bytes.len().min(streaming as usize);
     let mut streaming = streaming - u32::try_from(end).unwrap_or(streaming);
@@ -86,6 +115,17 @@ pub(super) fn scan(
             Taken::Later => break Stop::Full,
             Taken::Broken(text) => break Stop::Broken(text),
             Taken::TooMuch(text) => break Stop::TooMuch(text),
+        }
+        if let Some(eye) = &mut eye {
+            match head.tag {
+                b'Q' | b'P' => eye.note(head.tag, whole.then(|| &rest[frame::HEADER_BYTES..head.total])),
+                b'B' => {
+                    if let Some(text) = translator.as_mut().and_then(|translator| translator.marked.take()) {
+                        eye.note(b'Q', Some(&text));
+                    }
+                }
+                _ => {}
+            }
         }
         flushes |= head.tag == b'H';
         if whole {

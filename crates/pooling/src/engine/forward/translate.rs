@@ -49,6 +49,8 @@ pub(super) struct Translator<'a> {
     pub(super) shape: Shape,
     /// What the client is told at once.
     pub(super) answers: Vec<u8>,
+    /// The text of a statement that has been bound without being prepared here, if it may leave something in the session.
+    pub(super) marked: Option<Box<[u8]>>,
 }
 
 impl Translator<'_> {

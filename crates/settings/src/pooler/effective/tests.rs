@@ -5,9 +5,9 @@ fn config() -> PoolerConfig {
     let text = "
 [databases]
 plain = host=127.0.0.1
-own = host=127.0.0.1 pool_size=6 min_pool_size=2 reserve_pool=3 max_db_client_connections=4 query_timeout=41 idle_transaction_timeout=42 transaction_timeout=43 client_idle_timeout=44 max_db_connections=7 query_wait_timeout=8 server_lifetime=9 client_disconnect=finish pool_mode=session
+own = host=127.0.0.1 pool_size=6 min_pool_size=2 reserve_pool=3 max_db_client_connections=4 query_timeout=41 idle_transaction_timeout=42 transaction_timeout=43 client_idle_timeout=44 max_db_connections=7 query_wait_timeout=8 server_lifetime=9 client_disconnect=finish session_state=refuse pool_mode=session
 [users]
-joe = pool_size=1 reserve_pool_size=0 max_user_client_connections=5 max_user_connections=12 query_wait_timeout=13 query_timeout=14 idle_transaction_timeout=15 transaction_timeout=16 client_idle_timeout=17 client_disconnect=close pool_mode=statement
+joe = pool_size=1 reserve_pool_size=0 max_user_client_connections=5 max_user_connections=12 query_wait_timeout=13 query_timeout=14 idle_transaction_timeout=15 transaction_timeout=16 client_idle_timeout=17 client_disconnect=close session_state=ignore pool_mode=statement
 [pgbouncer]
 pool_mode = transaction
 default_pool_size = 20
@@ -45,6 +45,7 @@ fn general_settings_count_where_nothing_else_is_written() {
         client_idle_timeout: Duration::from_secs(27),
         server_lifetime: Duration::from_secs(28),
         client_disconnect: ClientDisconnect::Cancel,
+        session_state: SessionState::Pin,
         pool_mode: PoolMode::Transaction,
         max_db_connections: 21,
         max_user_connections: 22,
@@ -59,6 +60,7 @@ fn database_counts_before_general() {
     assert_eq!(settings.query_wait_timeout, Duration::from_secs(8));
     assert_eq!(settings.server_lifetime, Duration::from_secs(9));
     assert_eq!(settings.client_disconnect, ClientDisconnect::Finish);
+    assert_eq!(settings.session_state, SessionState::Refuse);
     assert_eq!(settings.pool_mode, PoolMode::Session);
     assert_eq!(settings.query_timeout, Duration::from_secs(41));
     assert_eq!(settings.idle_transaction_timeout, Duration::from_secs(42));
@@ -77,6 +79,7 @@ fn user_counts_before_database() {
     assert_eq!(settings.transaction_timeout, Duration::from_secs(16));
     assert_eq!(settings.client_idle_timeout, Duration::from_secs(17));
     assert_eq!(settings.client_disconnect, ClientDisconnect::Close);
+    assert_eq!(settings.session_state, SessionState::Ignore);
     assert_eq!(settings.pool_mode, PoolMode::Statement);
     assert_eq!((settings.max_db_connections, settings.server_lifetime), (7, Duration::from_secs(9)));
 }

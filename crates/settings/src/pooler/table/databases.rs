@@ -1,6 +1,8 @@
 use super::super::model::Database;
 use super::Status::{Joint, NoEffect, NotBuilt};
-use super::{CLIENT_DISCONNECT, COUNT, COUNT_FROM_1, DURATION, Kind, POOL_MODE, Setting, field};
+use super::{
+    CLIENT_DISCONNECT, COUNT, COUNT_FROM_1, DURATION, Kind, POOL_MODE, SESSION_STATE, Setting, field,
+};
 
 const SERVER_PORT: Kind = Kind::Integer { minimum: 1, maximum: 65535 };
 
@@ -21,6 +23,7 @@ pub(super) const SETTINGS: &[Setting<Database>] = &[
     Setting::new("client_idle_timeout", DURATION, "", field!(Database, client_idle_timeout), "In place of the general one.").own(),
     Setting::new("server_lifetime", DURATION, "", field!(Database, server_lifetime), "In place of the general one."),
     Setting::new("client_disconnect", CLIENT_DISCONNECT, "", field!(Database, client_disconnect), "In place of the general one.").own(),
+    Setting::new("session_state", SESSION_STATE, "", field!(Database, session_state), "In place of the general one.").own(),
     Setting::new("pool_mode", POOL_MODE, "", field!(Database, pool_mode), "In place of the general one."),
     Setting::new("connect_query", Kind::Text, "", field!(Database, connect_query), "Run on each new server connection."),
     Setting::new("client_encoding", Kind::Text, "", field!(Database, client_encoding), "Start-up value on the server."),

@@ -18,7 +18,7 @@ fn every_key_reaches_its_field() {
     let config = config(
         "app = dbname=other host=/run/pg port=5433 user=joe password='it''s' pool_size=1 min_pool_size=0 \
          max_db_connections=3 reserve_pool_size=6 max_db_client_connections=7 query_wait_timeout=4 query_timeout=8 idle_transaction_timeout=9 \
-         transaction_timeout=10 client_idle_timeout=11 server_lifetime=5 client_disconnect=close pool_mode=transaction \
+         transaction_timeout=10 client_idle_timeout=11 server_lifetime=5 client_disconnect=close session_state=pin pool_mode=transaction \
          connect_query='select 1' client_encoding=UTF8 datestyle=ISO timezone=UTC",
     );
     let expected = Database {
@@ -39,6 +39,7 @@ fn every_key_reaches_its_field() {
         server_lifetime: Some(Duration::from_secs(5)),
         pool_mode: Some(PoolMode::Transaction),
         client_disconnect: Some(ClientDisconnect::Close),
+        session_state: Some(SessionState::Pin),
         connect_query: Some("select 1".into()),
         client_encoding: Some("UTF8".into()),
         datestyle: Some("ISO".into()),

@@ -171,6 +171,9 @@ impl Translator<'_> {
         {
             client.insert(key.clone(), statement.clone());
         }
+        if message.head.tag == tag::BIND && statement.leaves_marks() {
+            self.marked = Some(statement.text().into());
+        }
         self.provide(message, &statement, replies, counters);
         self.replace(message, |output| write(output, statement.name(), length(statement.name())));
         self.noted(message.head.tag, Effect::Use { name: key, statement }, replies)

@@ -2,9 +2,10 @@
 
 use super::{Message, Taken, Translator};
 use crate::engine::forward::scan::noted;
+use crate::markers::markers;
 use crate::snapshot::PoolCounters;
 use crate::statements::sql::{self, Drops};
-use crate::statements::{Effect, Shape};
+use crate::statements::{Effect, Shape, text_of};
 use pgwire::message::{frontend, tag};
 use pgwire::replies::{Origin, ReplyQueue};
 
@@ -52,6 +53,10 @@ impl Translator<'_> {
         if !self.server.unnamed_was_sent() {
             if self.server.unnamed_is_uncertain() {
                 return Taken::Later;
+            }
+            let text = self.client.as_ref().and_then(|client| client.unnamed()).map(text_of);
+            if let Some(text) = text.filter(|text| !markers(text).is_empty()) {
+                self.marked = Some(text.into());
             }
             if self.server.unnamed_of() != Some(self.client_id) {
                 self.bring_unnamed(message, replies, counters);
