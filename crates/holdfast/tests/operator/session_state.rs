@@ -363,3 +363,69 @@ async fn cancels_never_hit_what_the_pooler_itself_asks() {
     }
     assert_eq!(number(&house.pool().await, "sv_active"), 0);
 }
+
+/// What a statement may leave behind counts when it is run, not when it is prepared.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_prepared_statement_leaves_its_state_when_it_is_run() {
+    let house = pool_of("2");
+    let (mut client, mut other) = (house.client().await, house.client().await);
+    for (name, sql) in [
+        ("lock", "select pg_advisory_lock(1)"),
+        ("unlock", "select pg_advisory_unlock(1)"),
+        ("set", "set work_mem = '5MB'"),
+        ("config", "select set_config('app.user', 'me', false)"),
+        ("", "select pg_advisory_lock(2)"),
+    ] {
+        client.send(&[frame::parse(name, sql), frame::sync()].concat()).await.unwrap();
+        within(PATIENCE, sql, client.read_reply()).await.unwrap().into_result().unwrap();
+    }
+    let run = |name: &str| [frame::bind("", name, &[]), frame::execute("", 0), frame::sync()].concat();
+    // The unnamed one is the client's still, whoever has had the server since.
+    assert_eq!(value(&mut other, "select 1").await, "1");
+    client.send(&run("")).await.unwrap();
+    within(PATIENCE, "an unnamed lock", client.read_reply()).await.unwrap().into_result().unwrap();
+    wait_pinned(&house, 1).await;
+    value(&mut client, "select pg_advisory_unlock_all()").await;
+    wait_pinned(&house, 0).await;
+    for (name, pinned) in [("lock", 1), ("set", 1), ("config", 1), ("unlock", 0), ("set", 0)] {
+        client.send(&run(name)).await.unwrap();
+        within(PATIENCE, name, client.read_reply()).await.unwrap().into_result().unwrap();
+        wait_pinned(&house, pinned).await;
+    }
+    for _ in 0..3 {
+        assert_eq!(
+            value(
+                &mut other,
+                "select concat(current_setting('app.user', true), current_setting('work_mem'))"
+            )
+            .await,
+            "4MB"
+        );
+        let own = "select concat(current_setting('app.user', true), current_setting('work_mem'))";
+        assert_eq!(value(&mut client, own).await, "me5MB");
+    }
+}
+
+/// The pooler's own queries drop a server's unnamed statement, as any simple query does; the client does not notice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_unnamed_statement_outlives_what_the_pooler_itself_asks() {
+    let house = House::start(|setup| {
+        setup
+            .setting("default_pool_size", "1")
+            .setting("server_check_delay", "0")
+            .setting("max_prepared_statements", "100")
+    });
+    let mut client = connect(&house.options().parameter("work_mem", "3MB")).await;
+    let mut other = house.client().await;
+    let run = [frame::bind("", "", &[]), frame::execute("", 0), frame::sync()].concat();
+    client.send(&[frame::parse("", "select 'mine'"), frame::sync()].concat()).await.unwrap();
+    within(PATIENCE, "a Parse", client.read_reply()).await.unwrap().into_result().unwrap();
+    for round in 0..6 {
+        if round % 2 == 0 {
+            within(PATIENCE, "another one", other.extended_query("select 1", &[])).await.unwrap();
+        }
+        client.send(&run).await.unwrap();
+        let reply = within(PATIENCE, "a Bind", client.read_reply()).await.unwrap();
+        assert_eq!((reply.error(), reply.tags.len()), (None, 1), "{round}");
+    }
+}

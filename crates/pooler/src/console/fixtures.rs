@@ -20,6 +20,7 @@ pub(crate) fn pool_row(database: &str, user: &str) -> PoolRow {
         sv_active_cancel: 0,
         sv_being_canceled: 0,
         sv_idle: 0,
+        sv_pinned: 0,
         sv_used: 0,
         sv_tested: 0,
         sv_login: 0,

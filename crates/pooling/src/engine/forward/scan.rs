@@ -118,6 +118,8 @@ pub(super) fn scan(
         }
         if let Some(eye) = &mut eye {
             match head.tag {
+                // A named one is looked at when it is bound.
+                b'P' if translator.is_some() && rest.get(frame::HEADER_BYTES) != Some(&0) => {}
                 b'Q' | b'P' => eye.note(head.tag, whole.then(|| &rest[frame::HEADER_BYTES..head.total])),
                 b'B' => {
                     if let Some(text) = translator.as_mut().and_then(|translator| translator.marked.take()) {
