@@ -115,31 +115,37 @@ const WINDOW_BYTES: usize = STEP_BYTES + 2;
 /// True if some of them stand anywhere, or a semicolon between two statements.
 fn has_rare_letters(text: &[u8]) -> bool {
     let text = trim_end(text);
+    let mut nearest = [u8::MAX; STEP_BYTES];
+    let Some(last_at) = text.len().checked_sub(WINDOW_BYTES) else {
+        let mut only = [0; WINDOW_BYTES];
+        only[..text.len()].copy_from_slice(text);
+        come_near(&mut nearest, &only);
+        return nearest.contains(&0);
+    };
     let mut at = 0;
-    while let Some(window) = text.get(at..at + WINDOW_BYTES).and_then(|window| window.first_chunk()) {
-        if is_rare(window) {
-            return true;
-        }
+    while let Some(window) = text.get(at..).and_then(|rest| rest.first_chunk()) {
+        come_near(&mut nearest, window);
         at += STEP_BYTES;
     }
-    let mut last = [0; WINDOW_BYTES];
-    let rest = text.get(at..).unwrap_or_default();
-    last[..rest.len()].copy_from_slice(rest);
-    is_rare(&last)
+    // The last window may overlap the one before it.
+    if let Some(window) = text.get(last_at..).and_then(|rest| rest.first_chunk()) {
+        come_near(&mut nearest, window);
+    }
+    nearest.contains(&0)
 }
 
+/// Zero where something that is looked for begins, and stays so.
 #[inline]
-fn is_rare(window: &[u8; WINDOW_BYTES]) -> bool {
-    let mut found = [0u8; STEP_BYTES];
-    for (at, found) in found.iter_mut().enumerate() {
+fn come_near(nearest: &mut [u8; STEP_BYTES], window: &[u8; WINDOW_BYTES]) {
+    for (at, nearest) in nearest.iter_mut().enumerate() {
         // Makes letters lower case; what else it changes becomes none of the letters that are looked for.
         let [a, b, c] = [window[at] | 0x20, window[at + 1] | 0x20, window[at + 2] | 0x20];
-        *found = window[at] ^ b';';
+        let mut least = window[at] ^ b';';
         for [x, y, z] in RARE_LETTERS {
-            *found = (*found).min((a ^ x) | (b ^ y) | (c ^ z));
+            least = least.min((a ^ x) | (b ^ y) | (c ^ z));
         }
+        *nearest = (*nearest).min(least);
     }
-    found.iter().fold(u8::MAX, |least, &found| least.min(found)) == 0
 }
 
 /// Without the zero, the spaces and the semicolon at its end.

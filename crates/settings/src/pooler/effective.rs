@@ -103,10 +103,14 @@ impl PoolerConfig {
                 .and_then(|user| user.pool_mode)
                 .or(database.pool_mode)
                 .unwrap_or(general.pool_mode),
-            session_state: user
-                .and_then(|user| user.session_state)
-                .or(database.session_state)
-                .unwrap_or(general.session_state),
+            session_state: if general.server_reset_query_always && !general.server_reset_query.is_empty() {
+                // The operator's own way to leave nothing behind.
+                SessionState::Ignore
+            } else {
+                user.and_then(|user| user.session_state)
+                    .or(database.session_state)
+                    .unwrap_or(general.session_state)
+            },
             client_disconnect: user
                 .and_then(|user| user.client_disconnect)
                 .or(database.client_disconnect)

@@ -98,3 +98,15 @@ fn limits_on_clients_are_those_of_the_line_before_the_general_ones() {
     assert_eq!(config.client_limit_of_user("ann"), 31);
     assert_eq!(config.client_limit_of_user("joe"), 5);
 }
+
+#[test]
+fn a_reset_after_each_transaction_leaves_nothing_to_look_for() {
+    let state = |more: &str| {
+        let text = format!("[databases]\nd = host=127.0.0.1\n[pgbouncer]\npool_mode = transaction\n{more}");
+        let config = parse_ini(&text).unwrap().config;
+        config.pool_settings(&config.databases["d"], "joe").session_state
+    };
+    assert_eq!(state(""), SessionState::Pin);
+    assert_eq!(state("server_reset_query_always = 1\n"), SessionState::Ignore);
+    assert_eq!(state("server_reset_query_always = 1\nserver_reset_query =\n"), SessionState::Pin);
+}
