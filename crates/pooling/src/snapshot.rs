@@ -98,6 +98,8 @@ pub struct PoolCounters {
     pub client_cancels: u64,
     /// Cancel requests sent for clients that are gone.
     pub departure_cancels: u64,
+    /// Server logins started beyond `pool_size`, for clients that had waited for `reserve_pool_timeout`.
+    pub reserve_logins: u64,
     /// Clients closed because they held a server while others waited.
     pub holders_closed: u64,
     /// Servers asked what their session holds.
@@ -210,7 +212,7 @@ pub struct Overview {
     pub clients_in_login: usize,
     /// The most clients that are let in now.
     pub client_limit: usize,
-    /// Clients refused because of that limit.
+    /// Clients refused because of that limit, or that of their database or user.
     pub clients_refused: u64,
     /// Logins refused by password, user or database.
     pub logins_refused: u64,

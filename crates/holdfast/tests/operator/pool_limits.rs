@@ -42,6 +42,7 @@ async fn a_waiter_gets_a_server_of_the_reserve_after_reserve_pool_timeout_and_th
     assert!(behind >= answered, "the reserve has one place");
     assert_eq!(house.backend_pids().len(), 2);
     assert!(house.pooler.log().contains("taking connection from reserve_pool"));
+    assert_eq!(house.metric("reserve_logins_total").await, 1.0);
     value(&mut holder, "commit").await;
     eventually(PATIENCE, "the servers have rested for long and are gone", || house.backend_pids().is_empty())
         .await;

@@ -50,7 +50,7 @@ fn process(to: &mut Families<'_, '_>, overview: &Overview, process: ProcessFacts
     to.one_gauge("client_limit", "Most clients that are let in", count(overview.client_limit))?;
     to.one_counter(
         "clients_refused",
-        "Clients refused because of the client limit",
+        "Clients refused because of a limit on clients: all of them, of a database, or of a user",
         overview.clients_refused,
     )?;
     to.one_counter(
@@ -113,6 +113,9 @@ fn servers(to: &mut Families<'_, '_>) -> fmt::Result {
     }
     to.gauge("pool_size", "Most server connections of a pool", |pool| count(pool.pool_size))?;
     to.counter("server_opens", "Server connections opened", |counters| counters.server_opens)?;
+    to.counter("reserve_logins", "Server logins started beyond the size of the pool", |counters| {
+        counters.reserve_logins
+    })?;
     to.counter_by(
         "server_open_failures",
         "Attempts to open a server connection that failed",

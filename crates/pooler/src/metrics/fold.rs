@@ -69,6 +69,7 @@ fn add_counters(sum: &mut PoolRow, counters: &pooling::snapshot::PoolCounters) {
         (&mut sums.refusals, counters.refusals),
         (&mut sums.client_cancels, counters.client_cancels),
         (&mut sums.departure_cancels, counters.departure_cancels),
+        (&mut sums.reserve_logins, counters.reserve_logins),
         (&mut sums.holders_closed, counters.holders_closed),
         (&mut sums.session_probes, counters.session_probes),
         (&mut sums.pins, counters.pins),

@@ -80,6 +80,7 @@ impl Engine {
         let pool = self.pool_mut(id);
         if pool.total() >= pool.settings.pool_size {
             info!(database = %pool.database, user = %pool.user, "{}", texts::RESERVE_TAKEN);
+            pool.counters.reserve_logins += 1;
         }
         pool.logins += 1;
         pool.recovery.started(now);

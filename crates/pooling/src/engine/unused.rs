@@ -42,20 +42,34 @@ impl Engine {
 
     /// Forgets the pool if its time is over; true if it is gone.
     pub(super) fn forget_if_unused(&mut self, id: PoolId) -> bool {
-        let is_over = self.forget_at(id).is_some_and(|at| at <= self.now);
-        if is_over {
-            let pool = self.pool(id);
-            info!(database = %pool.database, user = %pool.user, "{}", texts::IDLE_POOL);
-            self.forget_pool(id);
+        if self.forget_at(id).is_none_or(|at| at > self.now) || !self.is_still_unused(id) {
+            return false;
         }
-        is_over
+        let pool = self.pool(id);
+        info!(database = %pool.database, user = %pool.user, "{}", texts::IDLE_POOL);
+        self.forget_pool(id);
+        true
     }
 
     /// Makes room for another pool: the one that has been unused for longest goes.
     pub(super) fn forget_longest_unused(&mut self) -> bool {
-        let Some(&(_, id)) = self.unused_pools.first() else { return false };
-        self.forget_pool(id);
-        true
+        while let Some(&(_, id)) = self.unused_pools.first() {
+            if self.is_still_unused(id) {
+                self.forget_pool(id);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// A reload may have given it a minimum meanwhile, and that servers: then it is not unused any more.
+    fn is_still_unused(&mut self, id: PoolId) -> bool {
+        let pool = self.pool(id);
+        let is_unused = pool.is_empty() && pool.minimum() == 0;
+        if !is_unused {
+            self.note_used(id);
+        }
+        is_unused
     }
 
     fn forget_at(&self, id: PoolId) -> Option<Moment> {

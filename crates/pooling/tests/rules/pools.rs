@@ -1,6 +1,8 @@
 //! How large a pool is, how long it lives, and when its servers are replaced or reset.
 
 use super::bench::{Bench, READY, config, config_of, done, message, query};
+use overload::cause::Cause;
+use pooling::MAX_POOLS;
 use pooling::connection::{ClientId, ConnectionId, ServerId};
 use std::time::Duration;
 
@@ -234,6 +236,26 @@ fn pool_idle_timeout_is_for_every_pool_and_not_for_one_with_a_client() {
 }
 
 #[test]
+fn a_pool_that_a_reload_gives_a_minimum_is_not_forgotten_with_its_servers() {
+    let mut bench = Bench::new(config("pool_idle_timeout = 60\n"));
+    let client = bench.login();
+    let server = bench.only_server();
+    bench.end(server);
+    bench.end(client);
+    bench.pass(Duration::from_secs(30));
+    bench.engine.reload(&mut bench.wire, config("pool_idle_timeout = 60\nmin_pool_size = 1\n"));
+    bench.open();
+    bench.pass(Duration::from_secs(300));
+    assert_eq!(bench.pool("db").sv_idle, 1);
+    // Without one again, and without its server, it goes.
+    bench.engine.reload(&mut bench.wire, config("pool_idle_timeout = 60\n"));
+    let server = bench.only_server();
+    bench.end(server);
+    bench.pass(Duration::from_secs(60));
+    assert!(bench.engine.pool_rows().is_empty());
+}
+
+#[test]
 fn addresses_and_caps_of_pools_that_are_forgotten_are_forgotten_too() {
     let mut bench = Bench::new(config_of("db = host=h0 user=u\n", "max_db_connections = 3\n"));
     for number in 1..50 {
@@ -297,4 +319,29 @@ fn a_replaced_server_of_a_session_goes_at_the_end_of_the_session_or_with_fast_cl
         let told = heard.windows(29).any(|window| window == b"database configuration change");
         assert_eq!(told, fast, "{heard:?}");
     }
+}
+
+#[test]
+fn at_the_most_pools_the_one_that_was_unused_for_longest_makes_room_and_one_in_use_does_not() {
+    let mut bench = Bench::new(config_of(
+        "* = host=127.0.0.1 user=u\n",
+        "max_client_conn = 50000\nautodb_idle_timeout = 0\nlog_pooler_errors = 0\nlog_connections = 0\n\
+         log_disconnections = 0\nserver_login_rate = 0\n",
+    ));
+    let used = bench.connect("d0");
+    bench.open();
+    for number in 1..MAX_POOLS {
+        let client = bench.connect(&format!("d{number}"));
+        bench.end(client);
+        // Nobody waits any more for its server, which has no database.
+        bench.fail(Cause::NoSuchDatabase);
+    }
+    assert_eq!(bench.engine.pool_rows().len(), MAX_POOLS);
+    let late = bench.connect("late");
+    bench.open();
+    assert!(bench.heard(late).ends_with(READY) && !bench.is_closed(used));
+    let rows = bench.engine.pool_rows();
+    assert_eq!(rows.len(), MAX_POOLS);
+    let has = |name: &str| rows.iter().any(|row| &*row.database == name);
+    assert!(has("d0") && !has("d1") && has("d2") && has("late"));
 }
