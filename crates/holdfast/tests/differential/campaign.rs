@@ -18,14 +18,14 @@ use crate::support::{House, PATIENCE, eventually, holdfast};
 const DIRECT: &str = "direct";
 const POOLED: &str = "pooled";
 
-/// Clients at once.
+/// Clients at once, unless `CLIENTS` says another number.
 const CLIENTS: u64 = 6;
 
 /// The seed of the first script, unless `SEED` says another.
 const FIRST_SEED: u64 = 1;
 
 /// Lines of the pooler's log that a failure shows.
-const LOG_LINES: usize = 20;
+const LOG_LINES: usize = 60;
 
 /// What is run, and how.
 pub(crate) struct Campaign {
@@ -77,7 +77,7 @@ impl Campaign {
         let sides = Arc::new(self.sides());
         let next = Arc::new(AtomicU64::new(first));
         let mut clients = JoinSet::new();
-        for _ in 0..CLIENTS {
+        for _ in 0..number("CLIENTS").unwrap_or(CLIENTS) {
             let (sides, next, features) = (sides.clone(), next.clone(), self.features);
             clients.spawn(async move {
                 loop {
@@ -90,7 +90,8 @@ impl Campaign {
                         Outcome::Same => continue,
                         Outcome::Differs(difference) => difference,
                         Outcome::Invalid(trouble) => {
-                            panic!("SEED={seed} is not valid: {trouble}\n{script:?}")
+                            let log = sides.house.postgres.log();
+                            panic!("SEED={seed} is not valid: {trouble}\n{script:?}\n{}", last_lines(&log))
                         }
                     };
                     next.store(u64::MAX / 2, Ordering::Relaxed);
@@ -98,12 +99,14 @@ impl Campaign {
                 }
             });
         }
-        let failures: Vec<_> = clients.join_all().await.into_iter().flatten().collect();
-        if let Some((seed, script, difference)) = failures.into_iter().min_by_key(|(seed, ..)| *seed) {
+        let mut failures: Vec<_> = clients.join_all().await.into_iter().flatten().collect();
+        failures.sort_by_key(|(seed, ..)| *seed);
+        let seeds: Vec<u64> = failures.iter().map(|(seed, ..)| *seed).collect();
+        if let Some((seed, script, difference)) = failures.into_iter().next() {
             let (smallest, again) = shrink::shrink(&sides, &script).await;
             let told = again.unwrap_or_else(|| format!("(not so when it runs alone)\n{difference}"));
             panic!(
-                "{} mode, SEED={seed}: the pooler answers otherwise than PostgreSQL\n{smallest:?}\n{told}\n{}",
+                "{} mode, SEED={seed} (all that failed: {seeds:?}): the pooler answers otherwise than PostgreSQL\n{smallest:?}\n{told}\n{}",
                 self.mode,
                 last_lines(&sides.house.pooler.log())
             );
@@ -112,8 +115,13 @@ impl Campaign {
     }
 
     fn sides(&self) -> Sides {
-        let postgres =
-            PrivatePostgres::start(PostgresOptions::default().setting("log_min_messages", "fatal")).unwrap();
+        let postgres = PrivatePostgres::start(
+            PostgresOptions::default()
+                .setting("log_min_messages", "log")
+                .setting("log_connections", "off")
+                .setting("log_disconnections", "off"),
+        )
+        .unwrap();
         for database in [DIRECT, POOLED] {
             postgres.admin(&format!("create database {database} owner {USER}")).unwrap();
         }

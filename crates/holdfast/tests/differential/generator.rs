@@ -4,6 +4,8 @@
 mod batch;
 #[path = "generator/copy.rs"]
 mod copy;
+#[path = "generator/long.rs"]
+mod long;
 
 use fastrand::Rng;
 
@@ -46,15 +48,14 @@ struct Generator {
 impl Generator {
     fn script(mut self) -> Script {
         let mut parameters = Vec::new();
-        if self.chance(15) {
-            let all = [
-                ("application_name", "at start"),
-                ("DateStyle", "SQL, DMY"),
-                ("TimeZone", "Europe/Berlin"),
-                ("client_encoding", "LATIN1"),
-            ];
-            let (name, value) = self.pick(&all);
-            parameters.push((name.to_owned(), value.to_owned()));
+        if self.chance(20) {
+            for _ in 0..self.random.usize(1..3) {
+                let (name, value) = self.pick(sql::START_PARAMETERS);
+                // Of two values of one parameter, the protocol does not say which counts.
+                if !parameters.iter().any(|(known, _)| known == name) {
+                    parameters.push((name.to_owned(), value.to_owned()));
+                }
+            }
             self.has_parameters = true;
         }
         let mut turns = vec![Turn::new(vec![Step::Query(sql::tables())])];
@@ -73,7 +74,11 @@ impl Generator {
     }
 
     fn turn(&mut self) -> Turn {
-        let parts = if self.chance(25) { self.random.usize(2..5) } else { 1 };
+        let parts = match self.random.u8(0..100) {
+            0..3 => self.random.usize(20..60),
+            3..25 => self.random.usize(2..5),
+            _ => 1,
+        };
         let mut steps = Vec::new();
         for _ in 0..parts {
             self.part(&mut steps);
@@ -98,7 +103,8 @@ impl Generator {
             38..72 => self.batch(steps),
             72..82 => self.copy_in(steps),
             82..90 => self.function_call(steps),
-            90..94 => self.stray(steps),
+            90..93 => self.stray(steps),
+            93 => self.long(steps),
             _ => {
                 let sql = self.pick(sql::COPY_OUT);
                 steps.push(Step::Query(sql.to_owned()));

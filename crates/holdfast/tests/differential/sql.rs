@@ -11,6 +11,19 @@ pub(crate) fn tables() -> String {
     sql.to_owned()
 }
 
+/// Start-up parameters, reported or not.
+pub(crate) const START_PARAMETERS: &[(&str, &str)] = &[
+    ("application_name", "at start"),
+    ("DateStyle", "SQL, DMY"),
+    ("TimeZone", "Europe/Berlin"),
+    ("client_encoding", "LATIN1"),
+    ("extra_float_digits", "0"),
+    ("search_path", "public, pg_catalog"),
+    ("statement_timeout", "55s"),
+    ("options", "-c work_mem=6MB -c search_path=public,\\ \"$user\" --lock-timeout=9s"),
+    ("options", "-c geqo=off"),
+];
+
 pub(crate) const READS: &[&str] = &[
     "select 1",
     "select 'caf\u{e9}', null, 2.50, true",
@@ -122,6 +135,12 @@ pub(crate) const REPORTED: &[&str] = &[
     "reset application_name",
     "reset client_encoding",
     "set timezone = 'Nowhere/Land'",
+    "show search_path",
+    "show statement_timeout",
+    "show lock_timeout",
+    "show work_mem",
+    "show geqo",
+    "show extra_float_digits",
     "show datestyle",
     "show timezone",
     "show application_name",

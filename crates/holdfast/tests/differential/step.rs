@@ -105,8 +105,10 @@ impl Step {
 impl fmt::Debug for Step {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Query(sql) => write!(formatter, "Query {sql:?}"),
-            Self::Parse { name, sql, types } => write!(formatter, "Parse {name:?} {sql:?} {types:?}"),
+            Self::Query(sql) => write!(formatter, "Query {}", short(format!("{sql:?}"))),
+            Self::Parse { name, sql, types } => {
+                write!(formatter, "Parse {name:?} {} {types:?}", short(format!("{sql:?}")))
+            }
             Self::Bind(bind) => {
                 let values: Vec<String> = bind.values.iter().map(shown).collect();
                 let Bind { portal, statement, formats, result_formats, .. } = bind;
@@ -140,5 +142,13 @@ impl fmt::Debug for Step {
 }
 
 fn shown(value: &Option<Vec<u8>>) -> String {
-    value.as_ref().map_or_else(|| "NULL".to_owned(), |value| format!("\"{}\"", value.escape_ascii()))
+    value.as_ref().map_or_else(|| "NULL".to_owned(), |value| short(format!("\"{}\"", value.escape_ascii())))
+}
+
+/// Long texts by their beginning and their length.
+fn short(text: String) -> String {
+    match text.char_indices().nth(300) {
+        Some((end, _)) => format!("{}… ({} bytes)", &text[..end], text.len()),
+        None => text,
+    }
 }

@@ -35,7 +35,7 @@ impl Generator {
 
     /// What drivers send for one statement, with parts left out.
     fn unit(&mut self, steps: &mut Vec<Step>) {
-        let (name, portal) = (self.statement_name(), self.portal_name());
+        let (name, mut portal) = (self.statement_name(), self.portal_name());
         if !self.features.kept_statements || self.chance(80) {
             self.parse(&name, steps);
         }
@@ -44,6 +44,8 @@ impl Generator {
         }
         if self.chance(92) {
             self.bind(&portal, &name, steps);
+        } else {
+            portal = self.bound_portal_name();
         }
         if self.chance(50) {
             steps.push(Step::DescribePortal(portal.clone()));
@@ -63,10 +65,13 @@ impl Generator {
 
     /// A message on its own, whatever its name stands for.
     fn single(&mut self, steps: &mut Vec<Step>) {
-        let (name, portal) = (self.statement_name(), self.portal_name());
+        let (name, portal) = (self.statement_name(), self.bound_portal_name());
         match self.random.u8(0..7) {
             0 => self.parse(&name, steps),
-            1 if self.features.kept_statements => self.bind(&portal, &name, steps),
+            1 if self.features.kept_statements => {
+                let portal = self.portal_name();
+                self.bind(&portal, &name, steps);
+            }
             2 if self.features.kept_statements => steps.push(Step::DescribeStatement(name)),
             3 => steps.push(Step::DescribePortal(portal)),
             4 => steps.push(Step::Execute { portal, max_rows: self.pick(&[0, 1, 3]) }),
@@ -150,6 +155,12 @@ impl Generator {
             return self.pick(&["s1", "s2", "a rather long name of a statement"]).to_owned();
         }
         String::new()
+    }
+
+    /// For messages without a Bind before them. PostgreSQL 15 may crash if they name the portal without a name, in a
+    /// transaction in which a simple query has failed.
+    fn bound_portal_name(&mut self) -> String {
+        self.pick(&["p1", "p2"]).to_owned()
     }
 
     fn portal_name(&mut self) -> String {
