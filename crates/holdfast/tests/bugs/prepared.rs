@@ -6,7 +6,7 @@ use drill::postgres::DATABASE;
 use drill::wire::{Connection, frame};
 use tokio::task::JoinSet;
 
-use crate::support::{House, PATIENCE, reply, value, within};
+use crate::support::{House, PATIENCE, connect, reply, value, within};
 use crate::twins::Twins;
 
 /// Two prepared selects outside of a transaction broke.
@@ -282,4 +282,31 @@ async fn a_row_limit_suspends_the_portal() {
     twins.ask(&[next("p", 2), frame::sync()], "EZ").await;
     twins.ask(&[frame::query("rollback")], "CZ").await;
     assert_eq!(reply(&mut other).await.unwrap().value(), Some("later"));
+}
+
+/// Two clients with different parameters took a server from each other before either had prepared anything, for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_with_different_parameters_that_prepare_do_not_keep_each_other_from_it() {
+    let house = House::start(|setup| setup.setting("default_pool_size", "1"));
+    let mut tasks = JoinSet::new();
+    for number in 0..4 {
+        let own = format!("client {number}");
+        let mut client = connect(&house.options().parameter("application_name", &own)).await;
+        tasks.spawn(async move {
+            for round in 0..100 {
+                let name = format!("s{round}");
+                let sql = format!("select {round}, current_setting('application_name')");
+                let request = [frame::parse(&name, &sql), frame::bind("", &name, &[]), frame::execute("", 0)];
+                client.send(&[&request.concat()[..], &frame::sync()].concat()).await.unwrap();
+                let answer = reply(&mut client).await.unwrap();
+                assert_eq!(answer.rows, [[Some(round.to_string()), Some(own.clone())]], "{answer:?}");
+            }
+        });
+    }
+    let all = async {
+        while let Some(task) = tasks.join_next().await {
+            task.unwrap();
+        }
+    };
+    within(PATIENCE, "all rounds", all).await;
 }

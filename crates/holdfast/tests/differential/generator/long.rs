@@ -18,5 +18,8 @@ impl Generator {
         let (formats, result_formats) = (Vec::new(), vec![1]);
         steps.push(Step::Bind(Bind { portal, statement, formats, values, result_formats }));
         steps.extend([Step::Execute { portal: String::new(), max_rows: 0 }, Step::Sync]);
+        // The pooler keeps no unnamed statement as long as this for a later batch, which would show.
+        let short = Step::Parse { name: String::new(), sql: "select 1".to_owned(), types: Vec::new() };
+        steps.extend([short, Step::Sync]);
     }
 }

@@ -218,11 +218,14 @@ impl Judge<'_> {
     }
 
     /// True if the client is not done although nothing is owed: it is in the middle of a long message, or its request
-    /// still waits for its parameters.
+    /// still waits for its parameters, which have only just been set. Without its turn now, two clients could take the
+    /// server from each other for ever.
     #[inline]
     fn still_needs_it(&self) -> bool {
+        let parameters_set = self.outcome.parameters_set;
         self.client.and_then(|id| self.clients.find(id)).is_some_and(|client| {
             matches!(client.state, ClientState::Active { streaming: 1.., .. } | ClientState::Preparing { .. })
+                || parameters_set && client.throttled
         })
     }
 }
