@@ -2,7 +2,7 @@
 //! byte, but for what `compare.rs` lists.
 //!
 //! `SEED=7 SEEDS=20000 cargo nextest run -p holdfast --test differential` runs so many from there; `SEED=7` alone runs
-//! that one.
+//! that one. `AS_IT_IS=1` shows what fails without making it smaller, `CLIENTS=1` runs one script after the other.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

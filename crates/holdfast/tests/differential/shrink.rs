@@ -12,6 +12,9 @@ const LIMIT: Duration = Duration::from_secs(40);
 pub(crate) async fn shrink(sides: &Sides, script: &Script) -> (Script, Option<String>) {
     let mut smallest = script.clone();
     let Outcome::Differs(mut told) = sides.play(script).await else { return (smallest, None) };
+    if std::env::var_os("AS_IT_IS").is_some() {
+        return (smallest, Some(told));
+    }
     let end = Instant::now() + LIMIT;
     loop {
         let mut smaller = None;
