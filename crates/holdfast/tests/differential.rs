@@ -41,7 +41,7 @@ async fn session_mode_answers_as_postgresql_does() {
         transactions: true,
         kept_statements: true,
         session_state: true,
-        definitions: true,
+        stale_plans: true,
         syncs_among_data: true,
         reset_to_start: false,
     };
@@ -54,7 +54,7 @@ async fn transaction_mode_answers_as_postgresql_does() {
         transactions: true,
         kept_statements: true,
         session_state: false,
-        definitions: true,
+        stale_plans: false,
         syncs_among_data: false,
         reset_to_start: false,
     };
@@ -67,7 +67,7 @@ async fn statement_mode_answers_as_postgresql_does() {
         transactions: false,
         kept_statements: true,
         session_state: false,
-        definitions: true,
+        stale_plans: false,
         syncs_among_data: false,
         reset_to_start: false,
     };

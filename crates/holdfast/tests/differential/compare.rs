@@ -22,16 +22,16 @@ pub(crate) struct Transcript {
 /// Tells where the two differ, if they do.
 pub(crate) fn difference(direct: &Transcript, pooled: &Transcript) -> Option<String> {
     let (direct_seen, pooled_seen) = (comparable(direct), comparable(pooled));
-    let same = direct_seen.iter().zip(&pooled_seen).take_while(|(one, other)| are_same(one, other)).count();
-    if same == direct_seen.len() && same == pooled_seen.len() && pooled.trouble.is_none() {
+    let (direct_same, same) = same_up_to(&direct_seen, &pooled_seen);
+    if direct_same == direct_seen.len() && same == pooled_seen.len() && pooled.trouble.is_none() {
         return None;
     }
     let mut told = format!("first difference at message {same}");
-    for (number, message) in direct_seen.iter().enumerate().take(same).skip(same.saturating_sub(SHOWN_BEFORE))
+    for (number, message) in pooled_seen.iter().enumerate().take(same).skip(same.saturating_sub(SHOWN_BEFORE))
     {
         let _ = write!(told, "\n  both {number}: {}", short(message));
     }
-    for (who, seen) in [("PostgreSQL", &direct_seen), ("holdfast", &pooled_seen)] {
+    for (who, seen, same) in [("PostgreSQL", &direct_seen, direct_same), ("holdfast", &pooled_seen, same)] {
         for (number, message) in seen.iter().enumerate().skip(same).take(6) {
             let _ = write!(told, "\n  {who} {number}: {}", short(message));
         }
@@ -42,13 +42,31 @@ pub(crate) fn difference(direct: &Transcript, pooled: &Transcript) -> Option<Str
     Some(told)
 }
 
-/// In a failed transaction PostgreSQL looks at the number of a Bind's parameters first and at the transaction next. A
-/// server that lacks the statement cannot, since nothing can be prepared there: it says that the transaction has failed.
-fn are_same(direct: &Message, pooled: &Message) -> bool {
-    let says = |message: &Message, field: &[u8]| {
-        message.kind == b'E' && message.body.split(|byte| *byte == 0).any(|one| one.starts_with(field))
-    };
-    direct == pooled || says(direct, b"C08P01") && says(direct, b"Mbind message ") && says(pooled, b"C25P02")
+/// How many messages of each are the same. In a failed transaction nothing can be prepared, so a server that lacks a
+/// statement can only say that (25P02), where one that has it would look at the parameters first, or describe it if it has
+/// no columns: the answer to that batch is not compared.
+fn same_up_to(direct: &[Message], pooled: &[Message]) -> (usize, usize) {
+    let (mut at_direct, mut at_pooled) = (0, 0);
+    while let (Some(one), Some(other)) = (direct.get(at_direct), pooled.get(at_pooled)) {
+        if one == other {
+            at_direct += 1;
+            at_pooled += 1;
+            continue;
+        }
+        let says_failed =
+            other.kind == b'E' && other.body.split(|byte| *byte == 0).any(|field| field == b"C25P02");
+        let end = |seen: &[Message], at: usize| {
+            let ready = at + seen[at..].iter().position(|message| message.kind == b'Z')?;
+            (seen[ready].body == b"E").then_some(ready)
+        };
+        match (end(direct, at_direct), end(pooled, at_pooled)) {
+            (Some(direct_end), Some(pooled_end)) if says_failed => {
+                (at_direct, at_pooled) = (direct_end, pooled_end);
+            }
+            _ => break,
+        }
+    }
+    (at_direct, at_pooled)
 }
 
 fn short(message: &Message) -> String {

@@ -27,8 +27,9 @@ pub(crate) struct Features {
     pub(crate) syncs_among_data: bool,
     /// RESET gives the value of the start-up packet.
     pub(crate) reset_to_start: bool,
-    /// Definitions of tables change under prepared statements.
-    pub(crate) definitions: bool,
+    /// Columns change under prepared statements. Outside session mode the pooler prepares them anew where PostgreSQL says
+    /// for ever that they do not fit.
+    pub(crate) stale_plans: bool,
 }
 
 /// The script of a seed.
@@ -114,7 +115,7 @@ impl Generator {
 
     /// SQL for a simple query (no COPY from the client: that needs data).
     fn simple(&mut self) -> String {
-        let Features { transactions, session_state, definitions, .. } = self.features;
+        let Features { transactions, session_state, stale_plans, .. } = self.features;
         let list = match self.random.u8(0..100) {
             0..14 => sql::READS,
             14..22 => sql::WRITES,
@@ -127,7 +128,8 @@ impl Generator {
             66..74 => sql::REPORTED,
             74..80 if transactions => sql::LOCAL_STATE,
             80..95 if session_state => sql::SESSION_STATE,
-            95..100 if definitions => sql::TABLES,
+            95..98 if stale_plans => sql::COLUMNS,
+            95..100 => sql::TABLES,
             _ => sql::READS,
         };
         loop {

@@ -218,15 +218,19 @@ pub(crate) const SESSION_STATE: &[&str] = &[
 pub(crate) const TABLES: &[&str] = &[
     "create table u%k (x int)",
     "drop table u%k",
+    "create index on t%k (name)",
+    "comment on table t%k is 'x'",
+    "analyze t%k",
+    "vacuum t%k",
+];
+
+/// What changes the result of a statement that is prepared.
+pub(crate) const COLUMNS: &[&str] = &[
     "alter table t%k add column extra int",
     "alter table t%k drop column extra",
     "alter table t%k rename column amount to price",
     "alter table t%k rename column price to amount",
     "alter table t%k alter column amount type text",
-    "create index on t%k (name)",
-    "comment on table t%k is 'x'",
-    "analyze t%k",
-    "vacuum t%k",
 ];
 
 pub(crate) const COPY_OUT: &[&str] = &[
