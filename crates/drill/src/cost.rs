@@ -5,6 +5,7 @@
 //! second's. The median of these ratios is reported with a bootstrap bound. Rates and latencies are advisory.
 
 mod bootstrap;
+mod certificate;
 mod idle;
 mod pgbench;
 
@@ -21,6 +22,7 @@ pub use pgbench::{Case, Mode, Slice};
 use crate::peer::{PoolerProgram, PoolerSetup};
 use crate::postgres::{PostgresOptions, PrivatePostgres};
 use crate::process;
+use certificate::Certificate;
 use pgbench::Pgbench;
 
 /// Two pools of 20 and the administrator's sessions.
@@ -144,10 +146,15 @@ pub fn bench(options: &CostOptions, progress: &dyn Fn(CostProgress)) -> anyhow::
     let server = PrivatePostgres::start(PostgresOptions::default().max_connections(SERVER_CONNECTIONS))?;
     let pgbench = Pgbench::find(server.binaries())?;
     pgbench.fill(server.tcp_address(), options.scale)?;
-    let setup = PoolerSetup::new(server.tcp_address())
+    let mut setup = PoolerSetup::new(server.tcp_address())
         .setting("default_pool_size", &options.pool_size.to_string())
         .setting("max_client_conn", &(options.idle_clients + 500).to_string());
 
+    let certificate =
+        if options.cases.iter().any(|case| case.tls) { Some(Certificate::make()?) } else { None };
+    if let Some(certificate) = &certificate {
+        setup = certificate.offer(setup);
+    }
     // Memory first, of fresh processes.
     let mut idle = Vec::new();
     if options.idle_clients > 0 {

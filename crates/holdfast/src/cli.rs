@@ -120,7 +120,7 @@ pub(crate) struct CostArgs {
     /// PgBouncer's program
     #[arg(long, value_name = "PATH")]
     pub(crate) pgbouncer: Option<PathBuf>,
-    /// MODE/CLIENTS or MODE/CLIENTS/reconnect, MODE simple, extended or prepared; several times for several cases
+    /// MODE/CLIENTS, then perhaps /tls, then perhaps /reconnect; MODE simple, extended or prepared; several times for several cases
     #[arg(long = "case", value_name = "CASE")]
     pub(crate) cases: Vec<Case>,
     /// Pairs of slices of each case

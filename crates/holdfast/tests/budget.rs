@@ -16,6 +16,11 @@
 #[path = "support/support.rs"]
 mod support;
 
+#[path = "support/certificates.rs"]
+mod certificates;
+#[path = "support/tls_client.rs"]
+mod tls_client;
+
 #[path = "budget/idle.rs"]
 mod idle;
 #[path = "budget/instructions.rs"]
@@ -24,5 +29,7 @@ mod instructions;
 mod release;
 #[path = "budget/system_calls.rs"]
 mod system_calls;
+#[path = "budget/tls.rs"]
+mod tls;
 #[path = "budget/work.rs"]
 mod work;

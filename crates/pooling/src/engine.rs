@@ -218,7 +218,10 @@ impl Engine {
     pub fn on_broken(&mut self, transport: &mut impl Transport, id: ConnectionId, reason: &str) {
         match id {
             ConnectionId::Client(client) => self.client_broken(transport, client, reason),
-            ConnectionId::Server(server) => self.server_gone(transport, server),
+            ConnectionId::Server(server) => {
+                tracing::warn!(reason, "a server connection cannot be read");
+                self.server_gone(transport, server);
+            }
         }
     }
 

@@ -56,6 +56,9 @@ pub trait Transport {
     /// What binds a login to the client's TLS connection; none without TLS, or where its certificate allows none.
     fn channel_binding(&mut self, client: ClientId) -> Option<ChannelBinding>;
 
+    /// Version and suite of the client's TLS, for logs; empty without.
+    fn describe_tls(&mut self, client: ClientId) -> String;
+
     /// Takes a logged-in connection out of the data plane and gives it to the console.
     fn hand_to_console(&mut self, client: ClientId, login: ConsoleLogin);
 }

@@ -34,14 +34,16 @@ pub enum Mode {
     Prepared,
 }
 
-/// A kind of load: mode, clients, and whether each transaction has a connection of its own. Written `simple/16`,
-/// `extended/64`, `simple/16/reconnect`.
+/// A kind of load: mode, clients, whether the clients speak TLS, and whether each transaction has a connection of its own.
+/// Written `simple/16`, `extended/64`, `simple/16/reconnect`, `simple/16/tls`, `simple/16/tls/reconnect`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
     /// Mode.
     pub mode: Mode,
     /// Clients.
     pub clients: usize,
+    /// TLS between clients and pooler.
+    pub tls: bool,
     /// A connection for each transaction.
     pub reconnect: bool,
 }
@@ -50,7 +52,7 @@ impl Case {
     /// One client, clients below the pool size, clients above it, in both protocols, and reconnecting ones.
     #[must_use]
     pub fn standard() -> Vec<Self> {
-        let case = |mode, clients, reconnect| Self { mode, clients, reconnect };
+        let case = |mode, clients, reconnect| Self { mode, clients, tls: false, reconnect };
         vec![
             case(Mode::Simple, 1, false),
             case(Mode::Simple, 16, false),
@@ -74,7 +76,14 @@ impl fmt::Display for Mode {
 
 impl fmt::Display for Case {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}/{}{}", self.mode, self.clients, if self.reconnect { "/reconnect" } else { "" })
+        let tls = if self.tls { "/tls" } else { "" };
+        write!(
+            formatter,
+            "{}/{}{tls}{}",
+            self.mode,
+            self.clients,
+            if self.reconnect { "/reconnect" } else { "" }
+        )
     }
 }
 
@@ -84,7 +93,7 @@ impl FromStr for Case {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let wrong = || {
             format!(
-                "`{text}` is no case: MODE/CLIENTS or MODE/CLIENTS/reconnect, MODE simple, extended or prepared"
+                "`{text}` is no case: MODE/CLIENTS, then perhaps /tls, then perhaps /reconnect; MODE simple, extended or prepared"
             )
         };
         let mut parts = text.split('/');
@@ -96,13 +105,18 @@ impl FromStr for Case {
         };
         let clients =
             parts.next().and_then(|part| part.parse().ok()).filter(|count| *count > 0).with_context(wrong)?;
+        let mut rest = parts.clone();
+        let tls = rest.next() == Some("tls");
+        if tls {
+            parts = rest;
+        }
         let reconnect = match parts.next() {
             None => false,
             Some("reconnect") => true,
             Some(_) => bail!(wrong()),
         };
         ensure!(parts.next().is_none(), wrong());
-        Ok(Self { mode, clients, reconnect })
+        Ok(Self { mode, clients, tls, reconnect })
     }
 }
 
@@ -142,6 +156,9 @@ impl Pgbench {
         let (mode, clients) = (case.mode.to_string(), case.clients.to_string());
         let threads = case.clients.min(MAX_THREADS).to_string();
         command.args(["-n", "-S", "-M", &mode, "-c", &clients, "-j", &threads, "-T", &seconds.to_string()]);
+        if case.tls {
+            command.env("PGSSLMODE", "require");
+        }
         if case.reconnect {
             command.arg("-C");
         }
@@ -202,7 +219,11 @@ mod tests {
         for case in Case::standard() {
             assert_eq!(case.to_string().parse::<Case>().unwrap(), case);
         }
-        for wrong in ["", "simple", "simple/0", "simple/x", "fast/1", "simple/1/tls", "simple/1/reconnect/x"]
+        for tls in ["simple/16/tls", "simple/16/tls/reconnect"] {
+            assert_eq!(tls.parse::<Case>().unwrap().to_string(), tls);
+        }
+        for wrong in
+            ["", "simple", "simple/0", "simple/x", "fast/1", "simple/1/reconnect/tls", "simple/1/reconnect/x"]
         {
             assert!(wrong.parse::<Case>().is_err(), "{wrong}");
         }

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use drill::wire::Encryption;
 
 use crate::certificates::Files;
-use crate::support::{House, connect, value};
+use crate::support::{House, PATIENCE, connect, eventually, value};
 
 /// Runs a command by psql with this connection string, and what it said.
 pub(crate) fn psql(house: &House, conninfo: &str, sql: &str) -> Result<String, String> {
@@ -98,6 +98,19 @@ async fn the_console_is_reached_over_tls_and_shows_who_speaks_it() {
     assert!(rows.contains("|TLSv1.2/ECDHE-ECDSA-AES256-GCM-SHA384/ECDH=X25519|"), "{rows}");
     let all = psql(&house, admin, "show config").unwrap();
     assert!(all.contains("client_tls_sslmode|require|disable|yes"), "{all}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_login_over_tls_is_logged_with_what_it_speaks() {
+    let files = Files::new();
+    let house = House::start(|setup| files.offer(setup, "require").setting("log_connections", "1"));
+    psql(&house, "sslmode=require", "select 1").unwrap();
+    eventually(PATIENCE, "the log tells of the login", || {
+        let log = house.pooler.log();
+        log.lines()
+            .any(|line| line.contains("login attempt") && line.contains("TLSv1.3/TLS_AES_256_GCM_SHA384"))
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -9,7 +9,7 @@ use super::turn::Readiness;
 use crate::control::Ask;
 use crate::control::inbox::Letter;
 use crate::tls::handshakes::{Handshakes, Step, Stepped};
-use crate::tls::session::TlsError;
+use crate::tls::session::{MAX_PENDING_BYTES, TlsError};
 use overload::Moment;
 use pgwire::message::frontend;
 use pooling::Engine;
@@ -17,6 +17,8 @@ use pooling::connection::ConnectionId;
 
 /// Bytes of one receive, and the only read buffer of the data plane.
 pub(crate) const READ_BUFFER: usize = 64 * 1024;
+/// Behind what TLS has pending, a whole record always fits.
+const _: () = assert!(READ_BUFFER >= MAX_PENDING_BYTES + 16 * 1024);
 
 /// The part of the reactor that knows no poller.
 pub(crate) struct Dispatch {
@@ -111,14 +113,14 @@ impl Dispatch {
             Ask::Clients(answer) => {
                 let mut rows = engine.client_rows();
                 for row in &mut rows {
-                    row.tls = sockets.describe_tls(ConnectionId::from_token(row.id));
+                    row.tls = sockets.tls_of(ConnectionId::from_token(row.id));
                 }
                 drop(answer.send(rows));
             }
             Ask::Servers(answer) => {
                 let mut rows = engine.server_rows();
                 for row in &mut rows {
-                    row.tls = sockets.describe_tls(ConnectionId::from_token(row.id));
+                    row.tls = sockets.tls_of(ConnectionId::from_token(row.id));
                 }
                 drop(answer.send(rows));
             }

@@ -191,7 +191,7 @@ impl Sockets {
     }
 
     /// Version and suite of a connection's TLS; empty without.
-    pub(crate) fn describe_tls(&mut self, id: ConnectionId) -> String {
+    pub(crate) fn tls_of(&mut self, id: ConnectionId) -> String {
         let secure = self.find(id).and_then(|socket| socket.secure.as_ref());
         secure.map(|secure| secure.describe()).unwrap_or_default()
     }
@@ -355,6 +355,10 @@ impl Transport for Sockets {
         if socket.readable || socket.failed {
             self.make_ready(client.into());
         }
+    }
+
+    fn describe_tls(&mut self, client: ClientId) -> String {
+        self.tls_of(client.into())
     }
 
     fn channel_binding(&mut self, client: ClientId) -> Option<ChannelBinding> {

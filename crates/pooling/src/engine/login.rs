@@ -405,7 +405,8 @@ impl Engine {
         pool.counters.client_login_count += 1;
         let Some(client) = self.clients.find_mut(id) else { return false };
         if log_connections {
-            info!(database = %pool.database, user = %pool.user, address = ?client.address, "login attempt: accepted");
+            let tls = client.has_tls.then(|| transport.describe_tls(id));
+            info!(database = %pool.database, user = %pool.user, tls, address = ?client.address, "login attempt: accepted");
         }
         client.pool = Some(pool_id);
         client.request_at = now;

@@ -98,6 +98,10 @@ impl Transport for Wire {
         None
     }
 
+    fn describe_tls(&mut self, _client: ClientId) -> String {
+        String::new()
+    }
+
     fn hand_to_console(&mut self, _client: ClientId, _login: ConsoleLogin) {
         panic!("nobody asks for the console");
     }
