@@ -15,5 +15,7 @@ pub(crate) mod session;
 pub(crate) mod stream;
 mod suites;
 
+#[cfg(test)]
+pub(crate) use context::ToClients;
 pub(crate) use context::ToServers;
 pub use context::{TlsContext, load};

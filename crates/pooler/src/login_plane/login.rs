@@ -118,3 +118,5 @@ fn secret_of(secret: &ServerSecret) -> Result<Option<WireSecret>, Failure> {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tls_tests;

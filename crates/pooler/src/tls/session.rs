@@ -303,4 +303,4 @@ fn append(
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(crate) mod tests;

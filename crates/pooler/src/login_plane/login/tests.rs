@@ -55,7 +55,7 @@ fn open_with(acts: Vec<Act>, connect_query: Option<&str>, limit: Duration) -> Re
     })
 }
 
-fn request(port: u16, connect_query: Option<&str>, limit: Duration) -> OpenServer {
+pub(super) fn request(port: u16, connect_query: Option<&str>, limit: Duration) -> OpenServer {
     let target = Target {
         address: ServerAddress::Tcp { host: "localhost".to_owned(), port },
         database: "app".to_owned(),
@@ -67,7 +67,7 @@ fn request(port: u16, connect_query: Option<&str>, limit: Duration) -> OpenServe
     OpenServer { attempt: AttemptId(0), pool: PoolId(0), target: Arc::new(target), limit }
 }
 
-fn welcome() -> Vec<u8> {
+pub(super) fn welcome() -> Vec<u8> {
     let mut bytes = Vec::new();
     backend::authentication_ok(&mut bytes);
     backend::parameter_status(&mut bytes, "TimeZone", "UTC");
@@ -77,7 +77,7 @@ fn welcome() -> Vec<u8> {
     bytes
 }
 
-const LIMIT: Duration = Duration::from_secs(10);
+pub(super) const LIMIT: Duration = Duration::from_secs(10);
 
 #[test]
 fn what_came_behind_the_login_is_handed_over() {
