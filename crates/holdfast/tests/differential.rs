@@ -41,11 +41,12 @@ async fn session_mode_answers_as_postgresql_does() {
         transactions: true,
         kept_statements: true,
         session_state: true,
+        names_in_sql: true,
         stale_plans: true,
         syncs_among_data: true,
         reset_to_start: false,
     };
-    Campaign { mode: "session", pool_size: 4, features, scripts: 2_000 }.run().await;
+    Campaign { mode: "session", pool_size: 4, features, scripts: 1_000 }.run().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -53,12 +54,13 @@ async fn transaction_mode_answers_as_postgresql_does() {
     let features = Features {
         transactions: true,
         kept_statements: true,
-        session_state: false,
+        session_state: true,
+        names_in_sql: false,
         stale_plans: false,
         syncs_among_data: false,
         reset_to_start: false,
     };
-    Campaign { mode: "transaction", pool_size: 3, features, scripts: 2_000 }.run().await;
+    Campaign { mode: "transaction", pool_size: 8, features, scripts: 2_000 }.run().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -66,10 +68,11 @@ async fn statement_mode_answers_as_postgresql_does() {
     let features = Features {
         transactions: false,
         kept_statements: true,
-        session_state: false,
+        session_state: true,
+        names_in_sql: false,
         stale_plans: false,
         syncs_among_data: false,
         reset_to_start: false,
     };
-    Campaign { mode: "statement", pool_size: 3, features, scripts: 1_000 }.run().await;
+    Campaign { mode: "statement", pool_size: 8, features, scripts: 1_000 }.run().await;
 }

@@ -103,6 +103,14 @@ async fn a_name_whose_parse_failed_is_free_and_one_that_is_taken_stays_as_it_is(
     twins.ask(&skipped, "EZ").await;
     twins.ask(&run("s"), "2DCZ").await;
     twins.ask(&run("h"), "EZ").await;
+    // Nor is its Close, which shows in the same write.
+    let skipped = [
+        frame::parse("d", "select $1::int"),
+        frame::bind("", "d", &[Some("x")]),
+        frame::close_statement("d"),
+    ];
+    twins.ask(&[skipped.concat(), frame::sync(), frame::query("deallocate d")], "1EZCZ").await;
+    twins.ask(&run("d"), "EZ").await;
     // In a transaction that has failed nothing is prepared, whatever the server has from others.
     twins.ask(&[frame::query("begin; select 1/0")], "CEZ").await;
     twins.ask(&[frame::parse("i", "select 'works'"), frame::sync()], "EZ").await;

@@ -27,6 +27,8 @@ pub(crate) struct Features {
     pub(crate) syncs_among_data: bool,
     /// RESET gives the value of the start-up packet.
     pub(crate) reset_to_start: bool,
+    /// SQL takes statements of the protocol by their names, which the pooler has changed.
+    pub(crate) names_in_sql: bool,
     /// Columns change under prepared statements. Outside session mode the pooler prepares them anew where PostgreSQL says
     /// for ever that they do not fit.
     pub(crate) stale_plans: bool,
@@ -99,6 +101,10 @@ impl Generator {
         match self.random.u8(0..100) {
             0..38 => {
                 let sql = self.simple();
+                // In a batch that is open the pooler takes it for a name in SQL.
+                if sql == sql::DEALLOCATE && !self.features.names_in_sql {
+                    steps.push(Step::Sync);
+                }
                 steps.push(Step::Query(sql));
             }
             38..72 => self.batch(steps),
@@ -115,7 +121,7 @@ impl Generator {
 
     /// SQL for a simple query (no COPY from the client: that needs data).
     fn simple(&mut self) -> String {
-        let Features { transactions, session_state, stale_plans, .. } = self.features;
+        let Features { transactions, session_state, names_in_sql, stale_plans, .. } = self.features;
         let list = match self.random.u8(0..100) {
             0..14 => sql::READS,
             14..22 => sql::WRITES,
@@ -127,6 +133,7 @@ impl Generator {
             46..66 => sql::TRANSACTION_ENDS,
             66..74 => sql::REPORTED,
             74..80 if transactions => sql::LOCAL_STATE,
+            80..82 if names_in_sql => sql::NAMES_IN_SQL,
             80..95 if session_state => sql::SESSION_STATE,
             95..98 if stale_plans => sql::COLUMNS,
             95..100 => sql::TABLES,

@@ -56,8 +56,8 @@ async fn live(
         match pace {
             Pace::Listen => listen(&mut connection, turn, transcript).await?,
             Pace::Follow(other) => {
-                let wanted: usize = other.parts.iter().take(number + 2).map(Vec::len).sum();
-                while transcript.parts.iter().map(Vec::len).sum::<usize>() < wanted {
+                let wanted = progress(other.parts.iter().take(number + 2).flatten());
+                while !is_there(transcript, wanted) {
                     let message = limited("the next message", connection.read_message()).await?;
                     keep(transcript, message);
                 }
@@ -103,6 +103,21 @@ async fn write(connection: &mut Connection, turn: &Turn) -> Result<(), String> {
         limited("its messages", connection.send(piece)).await?;
     }
     Ok(())
+}
+
+/// How many ReadyForQuery there are, and how many messages behind the last of them.
+fn progress<'a>(messages: impl Iterator<Item = &'a Message>) -> (usize, usize) {
+    messages.fold((0, 0), |(readies, behind), message| match message.kind {
+        b'Z' => (readies + 1, 0),
+        _ => (readies, behind + 1),
+    })
+}
+
+/// Whether as much has come as is wanted. Behind an error nothing more does before the next ReadyForQuery.
+fn is_there(transcript: &Transcript, wanted: (usize, usize)) -> bool {
+    let seen = progress(transcript.parts.iter().flatten());
+    let failed = transcript.parts.iter().flatten().next_back().is_some_and(|last| last.kind == b'E');
+    seen >= wanted || seen.0 == wanted.0 && failed
 }
 
 /// Reads what PostgreSQL has to say to a turn.

@@ -162,6 +162,9 @@ pub(crate) const LOCAL_STATE: &[&str] = &[
     "create temp table tmp on commit drop as select 1 as x",
 ];
 
+/// Drops a statement of the protocol by its name, as some drivers do.
+pub(crate) const DEALLOCATE: &str = "deallocate s1";
+
 /// What a session keeps.
 pub(crate) const SESSION_STATE: &[&str] = &[
     "set work_mem = '5MB'",
@@ -189,8 +192,8 @@ pub(crate) const SESSION_STATE: &[&str] = &[
     "deallocate p1",
     "deallocate prepare p2",
     "deallocate all",
-    "deallocate s1",
-    "execute s1",
+    DEALLOCATE,
+    DEALLOCATE,
     "discard plans",
     "discard sequences",
     "discard temp",
@@ -214,6 +217,9 @@ pub(crate) const SESSION_STATE: &[&str] = &[
     "select pg_advisory_unlock_all()",
     "select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()",
 ];
+
+/// SQL that takes statements of the protocol by their names.
+pub(crate) const NAMES_IN_SQL: &[&str] = &["execute s1", "execute s2", DEALLOCATE, "prepare s2 as select 1"];
 
 pub(crate) const TABLES: &[&str] = &[
     "create table u%k (x int)",

@@ -139,6 +139,8 @@ impl Translator<'_> {
     fn query(&mut self, message: &Message<'_>, replies: &mut ReplyQueue) -> Taken {
         match sql::drops(message.body.strip_suffix(b"\0").unwrap_or(message.body)) {
             Some(Drops::All) => self.server.set_reset_sent(true),
+            // Whether the client has that name is not known before an earlier batch has been carried out, or has not.
+            Some(Drops::One(_)) if self.server.is_uncertain() => return Taken::Later,
             Some(Drops::One(name))
                 if self.client.as_ref().is_some_and(|client| client.find(&name).is_some()) =>
             {
