@@ -148,7 +148,13 @@ impl Sockets {
     pub(crate) fn send_bytes(&mut self, to: ConnectionId, parts: &[&[u8]]) -> Flow {
         let Some(socket) = self.find(to) else { return Flow::Flushed };
         let kept_before = socket.kept_bytes() > 0;
-        match socket.send(parts) {
+        let sent = socket.send(parts);
+        self.after_send(to, kept_before, sent)
+    }
+
+    #[inline]
+    fn after_send(&mut self, to: ConnectionId, kept_before: bool, sent: Sent) -> Flow {
+        match sent {
             Sent::All => Flow::Flushed,
             Sent::Kept => {
                 if !kept_before {
@@ -251,7 +257,12 @@ impl Transport for Sockets {
     fn send(&mut self, to: ConnectionId, parts: &[&[u8]]) -> Flow {
         match self.find(to) {
             Some(socket) if socket.secure.is_some() => self.send_sealed(to, parts),
-            Some(_) => self.send_bytes(to, parts),
+            // The usual way, with one look at the table.
+            Some(socket) => {
+                let kept_before = socket.kept_bytes() > 0;
+                let sent = socket.send(parts);
+                self.after_send(to, kept_before, sent)
+            }
             None => Flow::Flushed,
         }
     }
