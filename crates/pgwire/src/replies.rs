@@ -169,6 +169,8 @@ pub struct ReplyQueue {
     begun: bool,
     /// ReadyForQuery messages owed.
     readies: usize,
+    /// Simulated answers among those owed.
+    simulated: usize,
     settled: Settled,
 }
 
@@ -191,6 +193,7 @@ impl ReplyQueue {
             perhaps_owed: 0,
             begun: false,
             readies: 0,
+            simulated: 0,
             settled: Settled { confirmed: 0, failed: false, skipped: 0 },
         }
     }
@@ -308,7 +311,15 @@ impl ReplyQueue {
             Simulated::ParseComplete => Kind::Parse,
         };
         self.owed.push_back(Owed { kind, origin: Origin::Client, effect: true, simulated: true });
+        self.simulated += 1;
         Ok(Noted::Owed)
+    }
+
+    /// True if the next answer is one that the pooler gives itself.
+    #[must_use]
+    #[inline]
+    pub fn is_next_simulated(&self) -> bool {
+        self.simulated > 0 && self.owed.front().is_some_and(|owed| owed.simulated)
     }
 
     /// The simulated answer whose turn has come, if the next one is simulated.
@@ -319,6 +330,7 @@ impl ReplyQueue {
             Owed { simulated: true, .. } => Simulated::ParseComplete,
             _ => return None,
         };
+        self.simulated -= 1;
         self.owed.pop_front();
         self.settled.confirmed += 1;
         Some(answer)
@@ -436,6 +448,7 @@ impl ReplyQueue {
         for owed in self.owed.drain(..count) {
             self.settled.skipped += u32::from(owed.effect);
             self.readies -= usize::from(owed.kind.brings_ready());
+            self.simulated -= usize::from(owed.simulated);
         }
     }
 
@@ -447,6 +460,7 @@ impl ReplyQueue {
             for owed in self.owed.drain(1..=end) {
                 self.settled.skipped += u32::from(owed.effect);
                 self.readies -= usize::from(owed.kind.brings_ready());
+                self.simulated -= usize::from(owed.simulated);
             }
             // Its Sync was one of those that were ignored: the batch is open until the client sends another.
             if kind == Kind::Execute && !self.owed.iter().any(|owed| owed.kind == Kind::Sync) {
@@ -472,6 +486,7 @@ impl ReplyQueue {
             && let Some(head) = self.owed.pop_front()
         {
             self.settled.failed |= head.effect;
+            self.simulated -= usize::from(head.simulated);
         }
         let skipped = self.owed.iter().take_while(|owed| owed.kind != Kind::Sync).count();
         self.skip(skipped);
@@ -489,6 +504,7 @@ impl ReplyQueue {
         for owed in self.owed.drain(1.min(end)..end) {
             self.settled.skipped += u32::from(owed.effect);
             self.readies -= usize::from(owed.kind.brings_ready());
+            self.simulated -= usize::from(owed.simulated);
             self.perhaps_owed += usize::from(owed.kind == Kind::Sync);
         }
     }

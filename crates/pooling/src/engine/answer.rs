@@ -99,8 +99,7 @@ impl Engine {
                 }
             };
             if let Some(client) = client.filter(|_| !judge.outcome.told.is_empty()) {
-                flow.flush(transport, client);
-                flow.send(transport, client, &[&std::mem::take(&mut judge.outcome.told)]);
+                flow.send(transport, client, &std::mem::take(&mut judge.outcome.told));
             }
             if forwarded {
                 run.get_or_insert(at);
@@ -108,8 +107,7 @@ impl Engine {
                 flow.put(transport, client, &bytes[start..at]);
             }
             if let (Some(replaced), Some(client)) = (judge.replaced.take(), client) {
-                flow.flush(transport, client);
-                flow.send(transport, client, &[&replaced]);
+                flow.send(transport, client, &replaced);
             }
             if whole {
                 at += head.total;
@@ -277,7 +275,7 @@ impl Engine {
 }
 
 /// Parts of one write to a client.
-const MAX_PARTS: usize = 16;
+const MAX_PARTS: usize = 4;
 
 /// What of a read goes on to the client, in as few writes as may be.
 #[derive(Default)]
@@ -298,15 +296,18 @@ impl<'a> Sent<'a> {
     }
 
     fn flush(&mut self, transport: &mut impl Transport, client: ClientId) {
-        let count = std::mem::take(&mut self.count);
-        if count > 0 {
-            let parts = self.parts;
-            self.send(transport, client, &parts[..count]);
+        let parts = &self.parts[..self.count];
+        if !parts.is_empty() {
+            self.bytes += parts.iter().map(|part| part.len() as u64).sum::<u64>();
+            self.blocked |= transport.send(client.into(), parts) == Flow::Blocked;
+            self.count = 0;
         }
     }
 
-    fn send(&mut self, transport: &mut impl Transport, client: ClientId, parts: &[&[u8]]) {
-        self.bytes += parts.iter().map(|part| part.len() as u64).sum::<u64>();
-        self.blocked |= transport.send(client.into(), parts) == Flow::Blocked;
+    /// At once, behind what has been put.
+    fn send(&mut self, transport: &mut impl Transport, client: ClientId, bytes: &[u8]) {
+        self.flush(transport, client);
+        self.bytes += bytes.len() as u64;
+        self.blocked |= transport.send(client.into(), &[bytes]) == Flow::Blocked;
     }
 }

@@ -10,6 +10,7 @@ use crate::held::join;
 use crate::seam::{Flow, Transport};
 use crate::statements::{self, Shape};
 use crate::texts;
+use pgwire::frame;
 use pgwire::message::TransactionStatus;
 use scan::{Eye, Limits, Scanned, Stop, scan};
 use settings::pooler::{PoolMode, SessionState};
@@ -45,8 +46,14 @@ impl Engine {
             hold: general.waiter_buffer,
             extended_only: general.disable_pqexec,
         };
+        // A simple query of a client that prepares nothing concerns no name.
+        let is_plain = streaming == 0
+            && client.statements.is_none()
+            && !server.statements.has_pending()
+            && is_one_query(bytes);
+        let translates = server.translates_statements && !is_plain;
         let mut translated = std::mem::take(&mut self.translated);
-        let mut translator = server.translates_statements.then(|| Translator {
+        let mut translator = translates.then(|| Translator {
             input: bytes,
             client_id: id,
             client: &mut client.statements,
@@ -82,6 +89,9 @@ impl Engine {
             while flushes && let Some(answer) = server.take_simulated(Some((id, &mut client.statements))) {
                 answers.extend_from_slice(answer.message());
             }
+        } else {
+            server.statements.note_query();
+            server.again.forget();
         }
 
         client.request_at = self.now;
@@ -110,8 +120,10 @@ impl Engine {
             None if ready.is_empty() => Flow::Flushed,
             None => transport.send(server_id.into(), &[ready]),
         };
-        translated.clear();
-        translated.shrink_to(MAX_TRANSLATED_BYTES);
+        if translates {
+            translated.clear();
+            translated.shrink_to(MAX_TRANSLATED_BYTES);
+        }
         self.translated = translated;
         if flow == Flow::Blocked {
             client.server_full = true;
@@ -163,4 +175,11 @@ impl Engine {
         }
         self.forward_request(transport, id, server, &[], None);
     }
+}
+
+/// True if that is one whole Query and nothing else.
+#[inline]
+fn is_one_query(bytes: &[u8]) -> bool {
+    bytes.first() == Some(&b'Q')
+        && matches!(frame::head(bytes, u32::MAX), Ok(Some(head)) if head.total == bytes.len())
 }

@@ -11,7 +11,6 @@ use crate::server::Probe;
 use crate::texts;
 use crate::watch::{Found, Held, Inquiry, MAX_OWN_NAMES, Verdict, question};
 use pgwire::message::frontend;
-use pgwire::replies::Origin;
 use settings::pooler::SessionState;
 
 /// Questions that a late cancel may hit before the client is given up.
@@ -106,9 +105,8 @@ impl Engine {
         client.partial_since = None;
         server.query_at = now;
         server.own_error = None;
-        server.statements.note_query();
         // Nothing is owed, so there is room.
-        let _ = server.replies.sent(b'Q', Origin::Pooler);
+        server.note_own_query();
         transport.send(id.into(), &[&query]);
         server.probe = Some(Box::new(Probe { inquiry, found, query, retries: 0 }));
         let pool = server.pool;
@@ -127,8 +125,7 @@ impl Engine {
         if let Some(error) = server.own_error.take() {
             if error.code == texts::QUERY_CANCELED && probe.retries < MAX_PROBE_RETRIES {
                 probe.retries += 1;
-                server.statements.note_query();
-                let _ = server.replies.sent(b'Q', Origin::Pooler);
+                server.note_own_query();
                 transport.send(id.into(), &[&probe.query]);
                 server.probe = Some(probe);
                 return;

@@ -53,8 +53,10 @@ impl Again {
     /// The client has seen some of the answer, or is gone.
     #[inline]
     pub(crate) fn forget(&mut self) {
-        self.request.clear();
-        self.is_due = false;
+        if !self.request.is_empty() {
+            self.request.clear();
+            self.is_due = false;
+        }
     }
 
     /// The plan was stale: true if the request will be repeated, so that its client need not hear of it.

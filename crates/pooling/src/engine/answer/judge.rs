@@ -61,7 +61,8 @@ impl Judge<'_> {
         if self.server.statements.has_pending() {
             self.settle_statements(tag, body);
         }
-        if tag == b'C' && self.statements.is_some() {
+        // DEALLOCATE or DISCARD, among others.
+        if tag == b'C' && body.first() == Some(&b'D') && self.statements.is_some() {
             self.take_command_tag(body);
         }
         if tag == b'E' && says_fatal(body) {

@@ -14,6 +14,9 @@ impl Judge<'_> {
     /// An answer of the pooler's own whose turn has come.
     #[inline]
     pub(super) fn take_simulated(&mut self) -> Option<Simulated> {
+        if !self.server.replies.is_next_simulated() {
+            return None;
+        }
         let client = self.client.and_then(|id| Some((id, &mut self.clients.find_mut(id)?.statements)));
         self.server.take_simulated(client)
     }
