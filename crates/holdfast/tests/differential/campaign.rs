@@ -7,12 +7,14 @@ use drill::postgres::{ADMIN_USER, PostgresOptions, PrivatePostgres, USER};
 use drill::wire::{Address, ConnectOptions};
 use tokio::task::JoinSet;
 
+use crate::certificates::Files;
 use crate::compare;
 use crate::generator::{self, Features};
 use crate::play::{Pace, play};
 use crate::script::Script;
 use crate::shrink;
 use crate::support::{House, PATIENCE, eventually, holdfast};
+use crate::tunnel::Tunnel;
 
 /// Databases that are the same at the start, one for each side.
 const DIRECT: &str = "direct";
@@ -32,6 +34,8 @@ pub(crate) struct Campaign {
     pub(crate) mode: &'static str,
     pub(crate) pool_size: usize,
     pub(crate) features: Features,
+    /// TLS to the pooler, and from it to the database.
+    pub(crate) tls: bool,
     /// How many scripts, unless `SEEDS` says another number.
     pub(crate) scripts: u64,
 }
@@ -50,6 +54,8 @@ pub(crate) struct Sides {
     direct: ConnectOptions,
     pooled: ConnectOptions,
     clients: AtomicU64,
+    _tunnel: Option<Tunnel>,
+    _files: Option<Files>,
 }
 
 impl Sides {
@@ -73,8 +79,8 @@ impl Campaign {
         // A seed alone is that one script.
         let usual = if number("SEED").is_some() { 1 } else { self.scripts };
         let count = number("SEEDS").unwrap_or(usual);
-        println!("{} mode: SEED={first} SEEDS={count}", self.mode);
-        let sides = Arc::new(self.sides());
+        println!("{} mode, TLS {}: SEED={first} SEEDS={count}", self.mode, self.tls);
+        let sides = Arc::new(self.sides().await);
         let next = Arc::new(AtomicU64::new(first));
         let mut clients = JoinSet::new();
         for _ in 0..number("CLIENTS").unwrap_or(CLIENTS) {
@@ -114,23 +120,39 @@ impl Campaign {
         self.assert_clean(&sides).await;
     }
 
-    fn sides(&self) -> Sides {
-        let postgres = PrivatePostgres::start(
-            PostgresOptions::default()
-                .setting("log_min_messages", "log")
-                .setting("log_connections", "off")
-                .setting("log_disconnections", "off"),
-        )
-        .unwrap();
+    async fn sides(&self) -> Sides {
+        let files = self.tls.then(Files::new);
+        let mut options = PostgresOptions::default()
+            .setting("log_min_messages", "log")
+            .setting("log_connections", "off")
+            .setting("log_disconnections", "off");
+        if let Some(files) = &files {
+            let certificate = files.authority.certify("127.0.0.1");
+            options = options.tls(&certificate.pem, &certificate.key);
+        }
+        let postgres = PrivatePostgres::start(options).unwrap();
         for database in [DIRECT, POOLED] {
             postgres.admin(&format!("create database {database} owner {USER}")).unwrap();
         }
         let direct = ConnectOptions::new(Address::Tcp(postgres.tcp_address()), USER, DIRECT);
         let house = House::build_on(&holdfast(), postgres, false, |setup, _| {
-            setup.setting("pool_mode", self.mode).setting("default_pool_size", &self.pool_size.to_string())
+            let setup = setup
+                .setting("pool_mode", self.mode)
+                .setting("default_pool_size", &self.pool_size.to_string());
+            let Some(files) = &files else { return setup };
+            files
+                .offer(setup, "require")
+                .setting("server_tls_sslmode", "verify-full")
+                .setting("server_tls_ca_file", &files.path("ca.pem"))
         });
-        let pooled = house.pooler.connect_options(USER, POOLED);
-        Sides { house, direct, pooled, clients: AtomicU64::new(1) }
+        let mut pooled = house.pooler.connect_options(USER, POOLED);
+        let mut tunnel = None;
+        if let Some(files) = &files {
+            let opened = Tunnel::open(house.pooler.address(), &files.authority.pem).await.unwrap();
+            pooled.address = Address::Tcp(opened.address);
+            tunnel = Some(opened);
+        }
+        Sides { house, direct, pooled, clients: AtomicU64::new(1), _tunnel: tunnel, _files: files }
     }
 
     /// Nothing is left of clients that have gone.
