@@ -23,6 +23,8 @@ mod pools;
 mod random;
 #[path = "rules/reloads.rs"]
 mod reloads;
+#[path = "rules/session_state.rs"]
+mod session_state;
 #[path = "rules/statements.rs"]
 mod statements;
 #[path = "simulation/wire.rs"]

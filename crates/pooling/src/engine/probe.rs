@@ -40,7 +40,7 @@ impl Engine {
                 server.watch.forget_suspicion();
                 self.resume_throttled(transport, client_id, id);
                 self.arm_active(client_id);
-                self.arm_session_idle(client_id);
+                self.rest_in_session(transport, id, client_id);
                 true
             }
             Verdict::BackAtStart => self.take_back_to_start(transport, id, client_id),
@@ -190,6 +190,11 @@ impl Engine {
         if self.clients.find(client_id).is_some_and(|client| !client.held.is_empty()) {
             self.forward_request(transport, client_id, id, &[], None);
         }
+    }
+
+    /// True if a server stays with its client and does nothing for it now.
+    pub(super) fn rests_pinned(&self, id: ServerId) -> bool {
+        self.servers.find(id).is_some_and(|server| server.pinned && server.replies.is_settled())
     }
 
     fn unpin(&mut self, id: ServerId) {

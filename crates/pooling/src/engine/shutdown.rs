@@ -49,6 +49,9 @@ impl Engine {
                 ClientState::Idle | ClientState::Skipping { .. } | ClientState::AwaitingWelcome(_) => {
                     how >= Shutdown::WaitForServers
                 }
+                ClientState::Active { server, .. } if how >= Shutdown::WaitForServers => {
+                    how == Shutdown::Now || self.rests_pinned(server)
+                }
                 ClientState::Active { .. }
                 | ClientState::Preparing { .. }
                 | ClientState::Waiting(_)

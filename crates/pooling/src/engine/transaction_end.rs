@@ -29,6 +29,9 @@ impl Engine {
 
     /// A client of session mode may be between two transactions.
     pub(super) fn rest_in_session(&mut self, transport: &mut impl Transport, id: ServerId, client: ClientId) {
+        if self.rests_pinned(id) && self.dismiss_if_stopping(transport, client) {
+            return;
+        }
         if !self.end_session_if_retired(transport, id) {
             self.arm_session_idle(client);
         }

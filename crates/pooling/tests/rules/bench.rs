@@ -21,6 +21,8 @@ pub struct Bench {
     pub wire: Wire,
     now: Moment,
     next_pid: i32,
+    /// Of the servers that are opened from now on.
+    pub version: &'static str,
     keys: HashMap<ClientId, [u8; 8]>,
 }
 
@@ -56,7 +58,7 @@ impl Bench {
         let mut engine = Engine::new(config, 1_000, now);
         let mut wire = Wire::new(1);
         engine.start(&mut wire);
-        Self { engine, wire, now, next_pid: 100, keys: HashMap::new() }
+        Self { engine, wire, now, next_pid: 100, version: "15.0", keys: HashMap::new() }
     }
 
     /// Time passes, in one turn.
@@ -157,7 +159,7 @@ impl Bench {
         let opened = OpenedServer {
             process_id: self.next_pid,
             secret_key: vec![1, 2, 3, 4],
-            parameters: vec![("server_version".into(), "15.0".into())],
+            parameters: vec![("server_version".into(), self.version.into())],
             leftover: Vec::new(),
             peer: None,
             login_time: Duration::from_millis(5),
