@@ -263,7 +263,6 @@ impl Engine {
             server.note_own_query();
         }
         server.own_error = None;
-        server.statements.note_query();
         transport.send(id.into(), &[&queries]);
         self.arm_server(id, deadline);
     }

@@ -54,7 +54,6 @@ impl Engine {
             // A server at rest owes nothing, so there is room.
             server.note_own_query();
             server.settings_owed += 1;
-            server.statements.note_query();
         }
         Some(queries)
     }
