@@ -33,3 +33,5 @@ mod prepared;
 mod stalls;
 #[path = "bugs/twins.rs"]
 mod twins;
+#[path = "bugs/upgrade.rs"]
+mod upgrade;

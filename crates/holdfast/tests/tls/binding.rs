@@ -16,6 +16,8 @@ fn start(files: &Files) -> House {
     House::build(&crate::support::holdfast(), PostgresOptions::default(), false, setup)
 }
 
+/// `channel_binding=require` was refused.
+/// pgbouncer #522
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_insists_on_channel_binding_gets_it_over_tls_and_only_there() {
     let files = Files::new();

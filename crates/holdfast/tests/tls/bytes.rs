@@ -56,6 +56,8 @@ async fn a_client_hello_may_come_byte_by_byte() {
     assert_eq!(answer(&client.query("select 7")), "7");
 }
 
+/// Direct TLS without a name for the protocol was taken, or not answered at all.
+/// lib/pq #1331; neon #7809
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn direct_tls_works_with_the_name_of_the_protocol_and_is_refused_without() {
     let files = Files::new();
