@@ -36,6 +36,7 @@ drivers! {
     perl_dbd_pg: "perl-dbd-pg";
     php: "php";
     postgres_js: "postgres.js";
+    prisma: "prisma";
     psql: "psql";
     psycopg: "psycopg";
     ruby_pg: "ruby-pg";
