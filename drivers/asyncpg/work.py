@@ -2,14 +2,12 @@
 
 import asyncio
 import io
-import os
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from uuid import UUID
 
 import asyncpg
 
-KEEPS_SESSION = os.environ["DRIVERS_MODE"] != "transaction"
 WORD = "Ünïcödé 漢字 🐘 'quoted' \"double\" back\\slash"
 
 
@@ -241,8 +239,7 @@ async def main():
     await big_results(db)
     await cancels(db)
     await schema_changes(db)
-    if KEEPS_SESSION:
-        await sessions(db)
+    await sessions(db)
     await db.close()
     await many_at_once()
     await reconnects()

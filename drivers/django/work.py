@@ -131,11 +131,10 @@ def queries(alias, author_model, book_model):
 
     raises(KeyError, undone)
     assert books.aggregate(Count("id"), Sum("pages")) == {"id__count": 180, "pages__sum": 1260}
-    # A server-side cursor: WITH HOLD outside of a transaction, so it is the session's. Inside one it is the transaction's.
+    # A server-side cursor: WITH HOLD outside of a transaction, so it is the session's; inside of one it is the transaction's.
     with transaction.atomic(using=alias):
         assert sum(1 for _ in books.iterator(chunk_size=37)) == 180
-    if os.environ["DRIVERS_MODE"] != "transaction":
-        assert sum(1 for _ in books.iterator(chunk_size=37)) == 180
+    assert sum(1 for _ in books.iterator(chunk_size=37)) == 180
     with connection.cursor() as cursor:
         cursor.execute("select g, repeat('x', 500) from generate_series(1, 20000) g")
         assert len(cursor.fetchall()) == 20000

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -19,10 +18,7 @@ import (
 
 const word = "Ünïcödé 漢字 🐘 'quoted' \"double\" back\\slash"
 
-var (
-	keepsSession = os.Getenv("DRIVERS_MODE") != "transaction"
-	ctx          = context.Background()
-)
+var ctx = context.Background()
 
 // Host, port, user, password, database and TLS come from the PG* environment.
 func connect() *pgx.Conn {
@@ -349,9 +345,7 @@ func main() {
 	}
 	run(db, "alter table gopgx_t alter column amount type float8")
 	check(text(db, "select word from gopgx_t where id = $1", 5), word)
-	if keepsSession {
-		sessions(db)
-	}
+	sessions(db)
 	must(db.Close(ctx))
 	manyAtOnce()
 	reconnects()

@@ -6,7 +6,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -15,8 +14,6 @@ import (
 )
 
 const word = "Ünïcödé 漢字 🐘 'quoted' \"double\" back\\slash"
-
-var keepsSession = os.Getenv("DRIVERS_MODE") != "transaction"
 
 // Host, port, user, password, database and TLS come from the PG* environment.
 func open() *sql.DB {
@@ -323,9 +320,7 @@ func main() {
 	must(err)
 	check(text(rowOf{select_}, "", 5), word)
 	must(select_.Close())
-	if keepsSession {
-		sessions(db)
-	}
+	sessions(db)
 	manyAtOnce(db)
 	reconnects()
 	_, err = db.Exec("drop table gopq_t, gopq_c")

@@ -11,7 +11,6 @@ import org.postgresql.largeobject.LargeObjectManager;
 /** JDBC at its defaults: a statement is prepared by name at its fifth execution. */
 public class Work {
     static final String WORD = "Ünïcödé 漢字 🐘 'quoted' \"double\" back\\slash";
-    static final boolean KEEPS_SESSION = !"transaction".equals(System.getenv("DRIVERS_MODE"));
 
     interface Action { void run() throws Exception; }
 
@@ -356,7 +355,7 @@ public class Work {
         all();
         try (var db = connect()) {
             cancels(db);
-            if (KEEPS_SESSION) sessions(db);
+            sessions(db);
         }
         manyAtOnce();
         reconnects();

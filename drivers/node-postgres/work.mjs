@@ -9,7 +9,6 @@ import QueryStream from 'pg-query-stream'
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
 import largeObjects from 'pg-large-object'
 
-const KEEPS_SESSION = process.env.DRIVERS_MODE !== 'transaction'
 const WORD = 'Ünïcödé 漢字 🐘 \'quoted\' "double" back\\slash'
 
 // Host, port, user, password, database and TLS come from the PG* environment.
@@ -213,7 +212,7 @@ await largeObject(db)
 await bigResults(db)
 await cancels(db)
 await schemaChanges(db)
-if (KEEPS_SESSION) await sessions(db)
+await sessions(db)
 await db.end()
 await manyAtOnce()
 await reconnects()

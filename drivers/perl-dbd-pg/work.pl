@@ -5,7 +5,6 @@ use utf8;
 use DBI;
 use DBD::Pg qw(:pg_types :async);
 
-my $keeps_session = $ENV{DRIVERS_MODE} ne 'transaction';
 my $word = q(Ünïcödé 漢字 🐘 'quoted' "double" back\slash);
 
 # Host, port, user, password, database and TLS come from the PG* environment.
@@ -135,7 +134,8 @@ check($db->selectrow_array($select, undef, 5), $word) for 1 .. 6;
 $db->do('alter table dbdpg_t alter column amount type float8');
 check($db->selectrow_array($select, undef, 5), $word);
 
-if ($keeps_session) {
+# What lives as long as a session
+{
     $db->do($_) for 'listen dbdpg_channel', 'create temp table dbdpg_temp (x int)', 'select pg_advisory_lock(83)';
     my $other = connect_to();
     check($other->selectrow_array('select pg_try_advisory_lock(83)'), 0);

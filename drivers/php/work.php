@@ -1,7 +1,6 @@
 <?php
 // PHP's pgsql and PDO. PDO prepares by name at its first execution, and deallocates when a statement goes.
 const WORD = "Ünïcödé 漢字 🐘 'quoted' \"double\" back\\slash";
-define('KEEPS_SESSION', getenv('DRIVERS_MODE') !== 'transaction');
 
 function check($seen, $wanted) {
     if ($seen !== $wanted) throw new Exception(var_export($wanted, true) . ' wanted, not ' . substr(var_export($seen, true), 0, 500));
@@ -94,17 +93,16 @@ function with_pgsql() {
     for ($turn = 0; $turn < 6; $turn++) pg_execute($db, 'word', [5]);
     pg_query($db, 'alter table php_t alter column amount type float8');
     check(value(pg_execute($db, 'word', [5])), WORD);
-    if (KEEPS_SESSION) {
-        pg_query($db, 'listen php_channel; create temp table php_temp (x int); select pg_advisory_lock(82)');
-        $other = connect();
-        check(value(pg_query($other, 'select pg_try_advisory_lock(82)')), 'f');
-        pg_query_params($other, "select pg_notify('php_channel', $1)", [WORD]);
-        pg_close($other);
-        for ($turn = 0; $turn < 500 && !($notice = pg_get_notify($db)); $turn++) usleep(10000);
-        check($notice['payload'], WORD);
-        pg_query($db, 'insert into php_temp values (1)');
-        pg_query($db, 'discard all');
-    }
+    // What lives as long as a session
+    pg_query($db, 'listen php_channel; create temp table php_temp (x int); select pg_advisory_lock(82)');
+    $other = connect();
+    check(value(pg_query($other, 'select pg_try_advisory_lock(82)')), 'f');
+    pg_query_params($other, "select pg_notify('php_channel', $1)", [WORD]);
+    pg_close($other);
+    for ($turn = 0; $turn < 500 && !($notice = pg_get_notify($db)); $turn++) usleep(10000);
+    check($notice['payload'], WORD);
+    pg_query($db, 'insert into php_temp values (1)');
+    pg_query($db, 'discard all');
     // Lost, and back again
     fails($db, '57P01', 'select pg_terminate_backend(pg_backend_pid())');
     check(pg_connection_status($db), PGSQL_CONNECTION_BAD);

@@ -5,7 +5,6 @@ import { pipeline } from 'node:stream/promises'
 import { Readable } from 'node:stream'
 import postgres from 'postgres'
 
-const KEEPS_SESSION = process.env.DRIVERS_MODE !== 'transaction'
 const WORD = 'Ünïcödé 漢字 🐘 \'quoted\' "double" back\\slash'
 
 // Host, port, user, password and database come from the PG* environment; of TLS it reads nothing there.
@@ -190,7 +189,7 @@ await cancels(sql)
 for (let turn = 0; turn < 6; turn++) await sql`select word from postgresjs_t where id = ${5}`
 await sql`alter table postgresjs_t alter column amount type float8`
 assert.equal(await value(sql`select word from postgresjs_t where id = ${5}`), WORD)
-if (KEEPS_SESSION) await sessions(sql)
+await sessions(sql)
 await manyAtOnce(sql)
 await reconnects(sql)
 await sql`drop table postgresjs_t, postgresjs_c`

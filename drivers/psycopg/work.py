@@ -16,7 +16,6 @@ from psycopg.types.json import Jsonb
 # It warns of what these tests bring about.
 logging.getLogger("psycopg").setLevel(logging.ERROR)
 
-KEEPS_SESSION = os.environ["DRIVERS_MODE"] != "transaction"
 WORD = "Ünïcödé 漢字 🐘 'quoted' \"double\" back\\slash"
 
 
@@ -289,8 +288,7 @@ def main():
         db.execute("alter table psycopg_t alter column amount type float8")
         db.execute("select word from psycopg_t where id = %s", (1,)).fetchone()
         db.commit()
-        if KEEPS_SESSION:
-            sessions(db)
+        sessions(db)
     many_at_once()
     reconnects()
     with connect() as db:

@@ -1,7 +1,6 @@
 # Ruby's pg: libpq with simple, unnamed and named statements, and pipeline mode.
 require 'pg'
 
-KEEPS_SESSION = ENV.fetch('DRIVERS_MODE') != 'transaction'
 WORD = "Ünïcödé 漢字 🐘 'quoted' \"double\" back\\slash"
 
 # Host, port, user, password, database and TLS come from the PG* environment.
@@ -229,7 +228,7 @@ db.prepare('word', 'select word from rubypg_t where id = $1')
 6.times { db.exec_prepared('word', [5]) }
 db.exec('alter table rubypg_t alter column amount type float8')
 check db.exec_prepared('word', [5]).getvalue(0, 0), WORD
-sessions db if KEEPS_SESSION
+sessions db
 db.close
 many_at_once
 reconnects

@@ -1,6 +1,5 @@
 //! sqlx at its defaults: every query is a named statement, kept in a cache; its migrations take a lock of the session.
 
-use std::env;
 use std::path::Path;
 use std::time::Duration;
 
@@ -245,9 +244,7 @@ async fn main() -> Outcome {
         }
     }
     db.execute("alter table sqlx_t alter column amount type float8").await?;
-    if env::var("DRIVERS_MODE").is_ok_and(|mode| mode != "transaction") {
-        sessions(&mut db).await?;
-    }
+    sessions(&mut db).await?;
     db.close().await?;
     many_at_once().await?;
     reconnects().await?;

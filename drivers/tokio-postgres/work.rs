@@ -314,7 +314,6 @@ async fn reconnects() -> Outcome {
 
 #[tokio::main]
 async fn main() -> Outcome {
-    let keeps_session = env::var("DRIVERS_MODE").is_ok_and(|mode| mode != "transaction");
     let (mut db, _) = connect().await?;
     types(&db).await?;
     transactions(&mut db).await?;
@@ -331,9 +330,7 @@ async fn main() -> Outcome {
     db.batch_execute("alter table tokio_t alter column amount type numeric").await?;
     assert_eq!(db.query_one(&word, &[&5]).await?.get::<_, &str>(0), WORD);
     db.batch_execute("alter table tokio_t alter column amount type float8").await?;
-    if keeps_session {
-        sessions().await?;
-    }
+    sessions().await?;
     drop(db);
     many_at_once().await?;
     reconnects().await?;

@@ -106,7 +106,6 @@ impl Way {
         };
         command
             .env("LC_ALL", "C.UTF-8")
-            .env("DRIVERS_MODE", self.between.to_string())
             .env("PGHOST", "127.0.0.1")
             .env("PGPORT", self.port.to_string())
             .env("PGUSER", USER)
