@@ -24,7 +24,7 @@ impl Markers {
     pub const ADVISORY: Self = Self(1);
     /// `advisory_unlock`: a lock of the session may be gone.
     pub const ADVISORY_UNLOCK: Self = Self(1 << 1);
-    /// `set_config`, unless each is for the transaction alone.
+    /// `set_config`, unless each is for the transaction alone; or a `SET` anywhere in a `DO` block.
     pub const SET_CONFIG: Self = Self(1 << 2);
     /// `temp`, as in `CREATE TEMP TABLE` and `pg_temp`.
     pub const TEMP: Self = Self(1 << 3);
@@ -195,6 +195,9 @@ fn look_closer(text: &[u8]) -> Markers {
     }
     for head in resets::statement_heads(text) {
         found |= settings_named::kind_of_set(head);
+    }
+    if settings_named::sets_in_block(text).next().is_some() {
+        found |= Markers::SET_CONFIG;
     }
     found
 }

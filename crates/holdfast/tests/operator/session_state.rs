@@ -40,7 +40,7 @@ const ASK: &str = "select concat_ws('/', current_setting('search_path'), current
      current_setting('role'), current_setting('TimeZone'), current_setting('application_name'))";
 
 /// Statements of one client; PostgreSQL says what is to be seen after each.
-const SETTINGS: [&str; 30] = [
+const SETTINGS: [&str; 31] = [
     "set statement_timeout = '7s'",
     "set search_path to a, \"B c\"",
     "select set_config('app.user', 'o''hara', false)",
@@ -64,6 +64,7 @@ const SETTINGS: [&str; 30] = [
     "reset app.user",
     "select pg_catalog.set_config('search_path', '', false)",
     "do $$ begin perform set_config('work_mem', '11MB', false); end $$",
+    "do $$ begin set app.team = 'in a block'; end $$",
     "begin; reset all; rollback",
     "reset role",
     "select 1/0; set work_mem = '12MB'",

@@ -36,6 +36,11 @@ pub fn parameters_named(text: &[u8], mut tell: impl FnMut(Named)) {
             tell(Named::Parameter(name));
         }
     }
+    for set in sets_in_block(text) {
+        if let Some(name) = name_behind_set(set) {
+            tell(Named::Parameter(name));
+        }
+    }
     // What a function does when it is called is not seen; its definition says nothing of this session.
     if starts_with(skip_blank(text), 0, b"create") {
         return;
@@ -50,6 +55,24 @@ pub fn parameters_named(text: &[u8], mut tell: impl FnMut(Named)) {
         let name = arguments(text, from).and_then(|[name, _, _]| literal(name));
         tell(name.map_or(Named::Unknown, Named::Parameter));
     }
+}
+
+/// Each `SET` for the session in a `DO` block, and the one of an UPDATE, which looks the same: it has no command tag of
+/// its own.
+pub(super) fn sets_in_block(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let body = behind_word(skip_blank(text), b"do").unwrap_or_default();
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        while let Some(at) = find_word(body, b"set", from) {
+            from = at + 1;
+            let is_start = at == 0 || !(body[at - 1].is_ascii_alphanumeric() || body[at - 1] == b'_');
+            let rest = body.get(at..).unwrap_or_default();
+            if is_start && kind_of_set(rest) == Markers::SET {
+                return Some(rest);
+            }
+        }
+        None
+    })
 }
 
 /// `SET`, `SET_LOCAL` or nothing, for the start of a statement.

@@ -64,6 +64,8 @@ fn words_are_found_wherever_they_stand() {
         ("select set_config('a.b', f('x,y)', (1)), true) , set_config('c', 'd', 't')", Markers::NONE),
         ("select set_config('a.b', 'it''s', true), set_config('c', 'd', $1)", Markers::SET_CONFIG),
         ("select set_config('a', 'b'", Markers::SET_CONFIG),
+        ("do $$ begin set a.b = 1; end $$", Markers::SET_CONFIG),
+        ("do $$ begin set local a.b = 1; perform reset(1); end $$", Markers::NONE),
     ] {
         assert_eq!(of(text), expected, "{text}");
     }
@@ -109,6 +111,8 @@ fn names_of_parameters_are_read() {
     assert_eq!(named("select set_config($1, $2, $3)"), [Named::Unknown]);
     assert_eq!(named("select set_config('a''b', '', false)"), [Named::Unknown]);
     assert_eq!(named("select set_config('a' || 'b', '', false)"), [Named::Unknown]);
+    assert_eq!(named("do $$ begin set a.b = 1; update t set c = 2; end $$"), [is("a.b"), is("c")]);
+    assert_eq!(named("do $$ begin execute 'set a.b to 1'; set local c.d = 1; end $$"), [is("a.b")]);
     assert_eq!(named("create function f() as $$ select set_config(x, y, false) $$"), []);
 }
 
