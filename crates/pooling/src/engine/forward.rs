@@ -137,8 +137,10 @@ impl Engine {
                 if partial {
                     self.arm_partial(id);
                 }
-                // What the pooler has answered itself, or a COPY that has failed, is over by now.
-                if streaming == 0 && mode != PoolMode::Session && self.is_at_rest(server_id) {
+                // What the pooler has answered itself, or a COPY that has failed, is over by now. A message of which nothing
+                // has gone on is yet to begin.
+                let is_over = end > 0 && streaming == 0 && self.is_at_rest(server_id);
+                if is_over && mode != PoolMode::Session {
                     self.release_from_client(transport, server_id, id);
                 } else {
                     self.arm_active(id);

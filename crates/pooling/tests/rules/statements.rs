@@ -425,3 +425,23 @@ fn what_a_client_may_prepare_is_bounded_in_bytes() {
     }
     assert!(bench.is_closed(first) && bench.heard(first).windows(5).any(|bytes| bytes == b"54000"));
 }
+
+#[test]
+fn a_long_named_statement_is_held_until_it_is_whole_and_then_sent() {
+    let (mut bench, first, second) = bench("");
+    let long = parse("s", &"x".repeat(200_000));
+    let server = bench.only_server();
+    for at in [3, 70_000, 150_000] {
+        bench.say(first, &long[..at]);
+        assert_eq!(bench.heard(server), b"", "{at} bytes of it");
+        bench.say(first, &long[at..]);
+        bench.say(first, SYNC);
+        assert_eq!(bench.heard(server).len(), long.len() + "holdfast_1".len() - 1 + SYNC.len());
+        bench.answer(server, &[&error("42601", "syntax error")[..], READY].concat());
+        bench.heard(first);
+        // Others are served meanwhile and afterwards.
+        let (_, heard) = ask(&mut bench, second, &[&query("SELECT 1")]);
+        assert_eq!(heard, query("SELECT 1"));
+        bench.answer(server, &done());
+    }
+}
