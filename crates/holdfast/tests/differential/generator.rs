@@ -101,10 +101,6 @@ impl Generator {
         match self.random.u8(0..100) {
             0..38 => {
                 let sql = self.simple();
-                // In a batch that is open the pooler takes it for a name in SQL.
-                if sql == sql::DEALLOCATE && !self.features.names_in_sql {
-                    steps.push(Step::Sync);
-                }
                 steps.push(Step::Query(sql));
             }
             38..72 => self.batch(steps),

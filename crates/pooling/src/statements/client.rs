@@ -17,7 +17,11 @@ pub(crate) struct ClientStatements {
     /// Of the names and their texts, shared or not.
     bytes: usize,
     /// What followed the name in the last Parse without one, if it succeeded.
-    pub(super) unnamed: Option<Box<[u8]>>,
+    unnamed: Option<Box<[u8]>>,
+    /// It has an unnamed statement, though its text may be too long to be kept.
+    has_unnamed: bool,
+    /// Counts the changes of the unnamed statement: a server may hold one of long ago.
+    unnamed_version: u32,
 }
 
 impl ClientStatements {
@@ -53,14 +57,36 @@ impl ClientStatements {
         self.unnamed.as_deref()
     }
 
+    /// True if it has an unnamed statement, wherever that is.
+    pub(crate) const fn has_unnamed(&self) -> bool {
+        self.has_unnamed
+    }
+
+    pub(crate) const fn unnamed_version(&self) -> u32 {
+        self.unnamed_version
+    }
+
+    /// The unnamed statement is another from now on; none if its text is too long to be kept.
+    pub(super) fn set_unnamed(&mut self, text: Option<Box<[u8]>>) {
+        self.unnamed = text;
+        self.has_unnamed = true;
+        self.unnamed_version = self.unnamed_version.wrapping_add(1);
+    }
+
+    /// The text comes back from an [`super::Effect`] that had none.
+    pub(super) fn return_unnamed(&mut self, text: Option<Box<[u8]>>) {
+        self.unnamed = text;
+    }
+
     /// Lends the unnamed statement's text to an [`super::Effect`].
     pub(crate) fn take_unnamed(&mut self) -> Option<Box<[u8]>> {
         self.unnamed.take()
     }
 
-    /// A simple query drops the unnamed statement.
+    /// There is no unnamed statement any more: a simple query drops it, and so does a Parse that fails.
     pub(crate) fn forget_unnamed(&mut self) {
-        self.unnamed = None;
+        self.set_unnamed(None);
+        self.has_unnamed = false;
     }
 
     /// Everything that has a name is gone, and so is its memory.

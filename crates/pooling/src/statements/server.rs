@@ -45,7 +45,7 @@ pub(crate) struct ServerStatements {
     /// A Parse or Close without a name has been sent in the present batch: the server knows best.
     unnamed_sent: bool,
     /// Whose unnamed statement the server has; none while that is not certain.
-    unnamed_of: Option<ClientId>,
+    unnamed_of: Option<(ClientId, u32)>,
     /// A statement that drops all others (DISCARD ALL, DEALLOCATE ALL) has been sent.
     reset_sent: bool,
 }
@@ -97,8 +97,9 @@ impl ServerStatements {
         self.pending.iter().any(|pending| pending.batch != self.batch && pending.effect.is_unnamed())
     }
 
-    pub(crate) const fn unnamed_of(&self) -> Option<ClientId> {
-        self.unnamed_of
+    /// True if the server has this client's unnamed statement, and not one that it had before.
+    pub(crate) fn has_unnamed_of(&self, id: ClientId, client: Option<&ClientStatements>) -> bool {
+        self.unnamed_of.is_some_and(|of| client.is_some_and(|client| of == (id, client.unnamed_version())))
     }
 
     pub(crate) const fn reset_was_sent(&self) -> bool {
@@ -185,20 +186,22 @@ impl ServerStatements {
             match effect {
                 Effect::Unnamed { text, .. } => {
                     if let Some((id, client)) = &mut client {
-                        self.unnamed_of = Some(*id);
-                        client.unnamed = text;
+                        client.set_unnamed(text);
+                        self.unnamed_of = Some((*id, client.unnamed_version()));
                     }
                 }
-                Effect::UnnamedInjected => self.unnamed_of = client.as_ref().map(|(id, _)| *id),
+                Effect::UnnamedInjected => {
+                    self.unnamed_of = client.as_ref().map(|(id, client)| (*id, client.unnamed_version()));
+                }
                 Effect::UnnamedClosed { of_client } => {
                     if let Some((_, client)) = client.as_mut().filter(|_| of_client) {
-                        client.unnamed = None;
+                        client.forget_unnamed();
                     }
                 }
                 Effect::UnnamedDropped => {
                     self.unnamed_of = None;
                     if let Some((_, client)) = &mut client {
-                        client.unnamed = None;
+                        client.forget_unnamed();
                     }
                 }
                 Effect::Duplicate { .. } | Effect::Unknown { .. } => is_sound = false,
@@ -219,7 +222,7 @@ impl ServerStatements {
         }
         match (failed, client) {
             // The old one is dropped before the new one is looked at.
-            (Some(Effect::Unnamed { .. }), Some(client)) => client.unnamed = None,
+            (Some(Effect::Unnamed { .. }), Some(client)) => client.forget_unnamed(),
             (Some(effect), client) => self.undo(effect, client),
             (None, _) => {}
         }
@@ -275,7 +278,7 @@ impl ServerStatements {
             }
             Effect::Unnamed { text, is_current: true } => {
                 if let Some(client) = client {
-                    client.unnamed = text;
+                    client.return_unnamed(text);
                 }
             }
             Effect::Duplicate { .. }

@@ -216,6 +216,26 @@ fn the_unnamed_statement_of_a_client_survives_other_clients() {
 }
 
 #[test]
+fn an_unnamed_statement_that_a_server_has_of_long_ago_is_not_used_again() {
+    let mut bench = Bench::new(config("default_pool_size = 2\n"));
+    let (first, second) = (bench.login(), bench.login());
+    let one = bench.only_server();
+    bench.say(first, &[&parse("", "SELECT 1")[..], SYNC].concat());
+    bench.answer(one, &[PARSED, READY].concat());
+    bench.say(second, &query("BEGIN"));
+    bench.answer(one, &[&message(b'C', b"BEGIN\0")[..], IN_TRANSACTION].concat());
+    bench.say(first, &[&parse("", "SELECT 2")[..], SYNC].concat());
+    let other = bench.open();
+    bench.answer(other, &[PARSED, READY].concat());
+    bench.say(second, &query("COMMIT"));
+    bench.answer(one, &[&message(b'C', b"COMMIT\0")[..], READY].concat());
+    bench.heard(one);
+    // The server used last is the first one.
+    bench.say(first, &[&bind("")[..], &execute(), SYNC].concat());
+    assert_eq!(bench.heard(one), [&parse("", "SELECT 2")[..], &bind(""), &execute(), SYNC].concat());
+}
+
+#[test]
 fn a_client_without_an_unnamed_statement_never_runs_anothers() {
     let (mut bench, first, second) = bench("");
     let (server, _) = ask(&mut bench, first, &[&parse("", "SELECT 1"), SYNC]);
@@ -262,6 +282,20 @@ fn deallocate_is_the_clients_own() {
     bench.answer(server, &[&missing[..], READY].concat());
     let (_, heard) = ask(&mut bench, second, &[&bind("s"), SYNC]);
     assert_eq!(heard, [&bind("holdfast_1")[..], SYNC].concat());
+}
+
+#[test]
+fn deallocate_in_a_batch_without_sync_is_the_clients_own_too() {
+    let (mut bench, first, _) = bench("");
+    let messages = [&parse("s", "SELECT 1")[..], &query("DEALLOCATE s")];
+    let (server, heard) = ask(&mut bench, first, &messages);
+    let gone = "holdfast_gone";
+    let dropped = [close(gone), parse(gone, ""), query("DEALLOCATE holdfast_gone")].concat();
+    assert_eq!(heard, [parse("holdfast_1", "SELECT 1"), dropped].concat());
+    let deallocated = [&message(b'C', b"DEALLOCATE\0")[..], READY].concat();
+    bench.answer(server, &[PARSED, CLOSED, PARSED, &deallocated].concat());
+    assert_eq!(bench.heard(first), [PARSED, &deallocated].concat());
+    assert!(bench.engine.client_rows().iter().all(|row| row.prepared_statements == 0));
 }
 
 #[test]

@@ -12,13 +12,16 @@ use crate::snapshot::PoolCounters;
 use crate::statements::sql::{self, Drops};
 use crate::statements::{ClientStatements, Effect, Limits, ServerStatements, Shape, Statements};
 use pgwire::frame::{HEADER_BYTES, Head};
-use pgwire::message::{TransactionStatus, backend, parse};
+use pgwire::message::{TransactionStatus, backend, frontend, parse};
 use pgwire::replies::{MAX_OWED, Origin, Owes, ReplyQueue};
 
 /// Statements that one message may push out of a server.
 const MAX_EVICTIONS: usize = 16;
 /// Replies that one message may bring.
 const MOST_REPLIES: usize = MAX_EVICTIONS + 4;
+
+/// In place of a statement that the client deallocates and the server may not have.
+const DEALLOCATE_GONE: &str = "DEALLOCATE holdfast_gone";
 
 /// What has become of one message.
 pub(super) enum Taken {
@@ -147,16 +150,22 @@ impl Translator<'_> {
                 if replies.readies() > 0 {
                     return Taken::Later;
                 }
-                if replies.is_empty()
-                    && !replies.has_open_batch()
-                    && replies.status() != TransactionStatus::Failed
-                {
-                    return self.deallocate(message, &name, replies);
+                // In a failed transaction it fails, whatever it names.
+                if replies.status() != TransactionStatus::Failed {
+                    if replies.is_empty() && !replies.has_open_batch() {
+                        return self.deallocate(message, &name, replies);
+                    }
+                    if replies.len() + MOST_REPLIES > MAX_OWED {
+                        return Taken::Later;
+                    }
+                    self.deallocate_by_server(message, &name, replies, |output| {
+                        frontend::query(output, DEALLOCATE_GONE);
+                    });
                 }
             }
             Some(Drops::One(_)) | None => {}
         }
-        let has_unnamed = self.client.as_ref().is_some_and(|client| client.unnamed().is_some());
+        let has_unnamed = self.client.as_ref().is_some_and(|client| client.has_unnamed());
         let taken = if has_unnamed || self.server.has_pending() {
             match replies.sent_with_effect(b'Q', Origin::Client) {
                 Ok(_) => {

@@ -17,7 +17,7 @@ const NOBODY: &[u8] = b"holdfast_?";
 /// A statement of no text, made for what needs one that exists: a name that is in use, or a name to deallocate.
 pub(super) const GONE: &[u8] = b"holdfast_gone";
 /// An empty text without parameters.
-const NO_TEXT: &[u8] = b"\0\0\0";
+pub(super) const NO_TEXT: &[u8] = b"\0\0\0";
 
 impl Translator<'_> {
     pub(super) fn parse(

@@ -1,6 +1,7 @@
 //! The unnamed statement: it lives until the next one, across Sync, and so across servers.
 
-use super::{Message, Taken, Translator};
+use super::named::NO_TEXT;
+use super::{DEALLOCATE_GONE, Message, Taken, Translator};
 use crate::engine::forward::scan::noted;
 use crate::markers::markers;
 use crate::snapshot::PoolCounters;
@@ -8,9 +9,6 @@ use crate::statements::sql::{self, Drops};
 use crate::statements::{Effect, Shape, text_of};
 use pgwire::message::{frontend, tag};
 use pgwire::replies::{Origin, ReplyQueue};
-
-/// In place of a statement that the client deallocates and the server may not have.
-const DEALLOCATE_GONE: &[u8] = b"DEALLOCATE holdfast_gone\0\0\0";
 
 impl Translator<'_> {
     pub(super) fn parse_unnamed(
@@ -26,7 +24,9 @@ impl Translator<'_> {
                 if self.must_wait(replies) {
                     return Taken::Later;
                 }
-                self.deallocate_extended(message, &name, replies);
+                self.deallocate_by_server(message, &name, replies, |output| {
+                    frontend::parse(output, b"", &[DEALLOCATE_GONE.as_bytes(), NO_TEXT].concat());
+                });
             }
             Some(Drops::One(_)) | None => {}
         }
@@ -58,7 +58,7 @@ impl Translator<'_> {
             if let Some(text) = text.filter(|text| !markers(text).is_empty()) {
                 self.marked = Some(text.into());
             }
-            if self.server.unnamed_of() != Some(self.client_id) {
+            if !self.server.has_unnamed_of(self.client_id, self.client.as_deref()) {
                 self.bring_unnamed(message, replies, counters);
             }
         }
@@ -89,12 +89,19 @@ impl Translator<'_> {
         self.noted(tag::CLOSE, Effect::UnnamedClosed { of_client: true }, replies)
     }
 
-    /// `DEALLOCATE name` by the extended protocol: the client's name goes, and the server gets something to drop.
-    fn deallocate_extended(&mut self, message: &Message<'_>, name: &[u8], replies: &mut ReplyQueue) {
+    /// `DEALLOCATE name` inside a batch: the client's name goes, and the server gets something to drop, by what `write`
+    /// puts in place of the message.
+    pub(super) fn deallocate_by_server(
+        &mut self,
+        message: &Message<'_>,
+        name: &[u8],
+        replies: &mut ReplyQueue,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) {
         let Some((name, statement)) = self.client.as_mut().and_then(|client| client.remove(name)) else {
             return;
         };
         self.provide_gone(message, Effect::Close { name, statement }, replies);
-        self.replace(message, |output| frontend::parse(output, b"", DEALLOCATE_GONE));
+        self.replace(message, write);
     }
 }
