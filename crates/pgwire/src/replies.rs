@@ -13,6 +13,7 @@ pub use terms::{Desync, Noted, Origin, Owes, Received, SendError, Settled, Simul
 use crate::message::TransactionStatus;
 use owed::{Copy, Kind, Owed};
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// Most replies owed at once. A client with more in flight is not read until some have come.
 pub const MAX_OWED: usize = 65_536;
@@ -30,12 +31,17 @@ pub struct ReplyQueue {
     /// Syncs that a COPY which failed may have swallowed: as many ReadyForQuery may come, or fewer. Any other answer tells
     /// that no more of them will.
     perhaps_owed: usize,
+    /// Something that a COPY which failed may have swallowed, or that the server carries out: answers may come that nobody
+    /// can tell apart.
+    is_lost: bool,
     /// Part of the head's answer has come.
     begun: bool,
     /// ReadyForQuery messages owed.
     readies: usize,
     /// Simulated answers among those owed.
     simulated: usize,
+    /// Ends of COPY among what is owed.
+    copy_ends: usize,
     settled: Settled,
 }
 
@@ -56,9 +62,11 @@ impl ReplyQueue {
             open_batch: false,
             skipping: false,
             perhaps_owed: 0,
+            is_lost: false,
             begun: false,
             readies: 0,
             simulated: 0,
+            copy_ends: 0,
             settled: Settled { confirmed: 0, failed: false, skipped: 0 },
         }
     }
@@ -106,10 +114,10 @@ impl ReplyQueue {
     }
 
     /// True if the server must not be used by another client although it looks settled: ReadyForQuery may come that
-    /// nobody asked for.
+    /// nobody asked for, or answers to what a COPY that failed has perhaps not swallowed.
     #[must_use]
     pub const fn is_doubtful(&self) -> bool {
-        self.perhaps_owed > 0
+        self.perhaps_owed > 0 || self.is_lost
     }
 
     /// What the server is in the middle of.
@@ -118,7 +126,7 @@ impl ReplyQueue {
         match self.copy {
             Copy::Both => Owes::Replication,
             // All data has been sent; what is left is the server's work.
-            Copy::In if self.owed.iter().any(|owed| owed.kind == Kind::CopyEnd) => {
+            Copy::In if self.copy_ends > 0 => {
                 if self.open_batch {
                     Owes::Batch
                 } else {
@@ -234,7 +242,7 @@ impl ReplyQueue {
             }
             // Outside a COPY the server ignores them.
             Kind::CopyEnd if self.owed.is_empty() => return Ok(Noted::Nothing),
-            Kind::CopyEnd => {}
+            Kind::CopyEnd => self.copy_ends += 1,
             _ if self.skipping => return Ok(Noted::Nothing),
             Kind::Query | Kind::FunctionCall => self.readies += 1,
             _ => self.open_batch = true,
@@ -308,12 +316,13 @@ impl ReplyQueue {
         }
     }
 
-    /// So many of the oldest replies will never come.
-    fn skip(&mut self, count: usize) {
-        for owed in self.owed.drain(..count) {
+    /// These replies will never come, as far as it can be told.
+    fn skip(&mut self, range: Range<usize>) {
+        for owed in self.owed.drain(range) {
             self.settled.skipped += u32::from(owed.effect);
             self.readies -= usize::from(owed.kind.brings_ready());
             self.simulated -= usize::from(owed.simulated);
+            self.copy_ends -= usize::from(owed.kind == Kind::CopyEnd);
         }
     }
 
@@ -322,11 +331,7 @@ impl ReplyQueue {
         if self.copy == Copy::In
             && let Some(end) = self.owed.iter().position(|owed| owed.kind == Kind::CopyEnd)
         {
-            for owed in self.owed.drain(1..=end) {
-                self.settled.skipped += u32::from(owed.effect);
-                self.readies -= usize::from(owed.kind.brings_ready());
-                self.simulated -= usize::from(owed.simulated);
-            }
+            self.skip(1..end + 1);
             // Its Sync was one of those that were ignored: the batch is open until the client sends another.
             if kind == Kind::Execute && !self.owed.iter().any(|owed| owed.kind == Kind::Sync) {
                 self.open_batch = true;
@@ -354,7 +359,7 @@ impl ReplyQueue {
             self.simulated -= usize::from(head.simulated);
         }
         let skipped = self.owed.iter().take_while(|owed| owed.kind != Kind::Sync).count();
-        self.skip(skipped);
+        self.skip(0..skipped);
         self.begun = false;
         self.skipping = self.owed.is_empty();
         // The Sync of its batch was most likely swallowed, and nothing is over before the next one.
@@ -366,12 +371,16 @@ impl ReplyQueue {
     fn forget_syncs_of_copy(&mut self) {
         let end = self.owed.iter().position(|owed| owed.kind == Kind::CopyEnd);
         let end = end.map_or(self.owed.len(), |end| end + 1);
-        for owed in self.owed.drain(1.min(end)..end) {
-            self.settled.skipped += u32::from(owed.effect);
-            self.readies -= usize::from(owed.kind.brings_ready());
-            self.simulated -= usize::from(owed.simulated);
-            self.perhaps_owed += usize::from(owed.kind == Kind::Sync);
+        let swallowed = 1.min(end)..end;
+        for owed in self.owed.range(swallowed.clone()) {
+            match owed.kind {
+                Kind::Sync => self.perhaps_owed += 1,
+                Kind::CopyEnd => {}
+                // It has no place in a COPY; if that had failed before, it is carried out.
+                _ => self.is_lost = true,
+            }
         }
+        self.skip(swallowed);
     }
 
     /// True if a ReadyForQuery is what has to come next.
@@ -400,6 +409,7 @@ impl ReplyQueue {
     fn drop_copy_ends(&mut self) {
         while self.owed.front().is_some_and(|owed| owed.kind == Kind::CopyEnd) {
             self.owed.pop_front();
+            self.copy_ends -= 1;
         }
     }
 }

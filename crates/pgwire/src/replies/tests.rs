@@ -325,3 +325,21 @@ fn an_injected_message_is_the_poolers_when_it_succeeds_and_the_clients_when_it_f
         receive(&mut queue, ":I");
     }
 }
+
+#[test]
+fn a_query_behind_the_bad_data_of_a_copy_is_not_answered_to_somebody_else() {
+    // The server may have given up the COPY before it read what follows, and then carries that out.
+    for (begin, opened, behind) in [
+        (&b"Q"[..], "G", &b"dQ"[..]),
+        (b"Q", "G", b"dF"),
+        (b"PBES", "12G", b"dSQ"),
+        (b"PBES", "12G", b"dSPBE"),
+    ] {
+        let mut queue = ReplyQueue::new();
+        send(&mut queue, begin);
+        receive(&mut queue, opened);
+        send(&mut queue, behind);
+        receive(&mut queue, "E:I");
+        assert!(queue.is_doubtful(), "{}", behind.escape_ascii());
+    }
+}

@@ -202,3 +202,20 @@ fn a_copy_without_data_is_named_as_a_holder() {
     assert_eq!((holders.len(), holders[0].reason), (1, "COPY waits for data"));
     assert_eq!(holders[0].held, Duration::from_secs(5));
 }
+
+#[test]
+fn a_query_sent_into_a_copy_that_has_failed_is_not_answered_to_the_next_client() {
+    let mut bench = Bench::new(config("default_pool_size = 1"));
+    let (evil, other) = (bench.login(), bench.login());
+    bench.say(evil, &query("COPY t FROM STDIN"));
+    let server = bench.only_server();
+    bench.answer(server, &message(b'G', &[0; 3]));
+    bench.say(evil, &[message(b'd', b"bad\n"), query("SELECT pg_sleep(1), 'evil'")].concat());
+    bench.say(other, &query("SELECT 1"));
+    let error = message(b'E', b"SERROR\0C22P02\0Mbad data\0\0");
+    bench.heard(server);
+    bench.answer(server, &[&error, READY].concat());
+    assert_eq!(bench.heard(server), b"X\0\0\0\x04", "nobody else gets the server");
+    bench.answer(server, &[message(b'D', b"evil"), done()].concat());
+    assert_eq!(bench.heard(other), b"");
+}
