@@ -65,6 +65,7 @@ impl Engine {
             shape: Shape::default(),
             answers: Vec::new(),
             marked: None,
+            is_inside_message: server.rest > 0,
         });
         let is_watched = mode != PoolMode::Session && pool.settings.session_state != SessionState::Ignore;
         let eye = is_watched.then_some(Eye {
@@ -85,8 +86,12 @@ impl Engine {
             let is_whole = was_at_rest && streaming == 0 && end == bytes.len() && prefix.is_none();
             let is_alone = is_whole && server.replies.status() == TransactionStatus::Idle;
             server.again.note(bytes, shape, is_alone);
-            // Answers of the pooler's own wait for those of the server, but a Flush asks for them now.
-            while flushes && let Some(answer) = server.take_simulated(Some((id, &mut client.statements))) {
+            // Answers of the pooler's own wait for those of the server, but a Flush asks for them now. Inside a message that
+            // the client has only part of they would be read as its rest; they come behind it.
+            while flushes
+                && server.rest == 0
+                && let Some(answer) = server.take_simulated(Some((id, &mut client.statements)))
+            {
                 answers.extend_from_slice(answer.message());
             }
         } else {

@@ -47,6 +47,24 @@ impl Effect {
         )
     }
 
+    /// Bytes of a text that it keeps.
+    pub(super) fn text_bytes(&self) -> usize {
+        match self {
+            Self::Unnamed { text: Some(text), .. } => text.len(),
+            _ => 0,
+        }
+    }
+
+    /// The statement that the server is to have after it, under the pooler's name.
+    pub(crate) const fn statement(&self) -> Option<&Arc<Statement>> {
+        match self {
+            Self::Inject(statement)
+            | Self::Use { statement, .. }
+            | Self::Prepare { statement, sent: true, .. } => Some(statement),
+            _ => None,
+        }
+    }
+
     /// What the client calls the statement that a server knows by another name.
     pub(crate) fn client_name(&self) -> Option<&[u8]> {
         match self {

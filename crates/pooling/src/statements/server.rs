@@ -29,6 +29,10 @@ impl Limits {
     }
 }
 
+/// Bytes of unnamed texts that one server's pending effects may keep. A server answers many before it sends the first of
+/// its answers.
+const MAX_PENDING_TEXT_BYTES: usize = 4 << 20;
+
 /// The statements of one server. Empty where statements are not translated.
 #[derive(Debug, Default)]
 pub(crate) struct ServerStatements {
@@ -42,6 +46,11 @@ pub(crate) struct ServerStatements {
     /// Pending effects that change names, and how many of them belong to the present batch.
     changing: usize,
     changing_now: usize,
+    /// The same of those that are about the unnamed statement.
+    unnamed: usize,
+    unnamed_now: usize,
+    /// Bytes of the texts that pending effects keep.
+    text_bytes: usize,
     /// A Parse or Close without a name has been sent in the present batch: the server knows best.
     unnamed_sent: bool,
     /// Whose unnamed statement the server has; none while that is not certain.
@@ -93,8 +102,13 @@ impl ServerStatements {
     }
 
     /// True if an unnamed Parse or Close of an earlier batch is under way.
-    pub(crate) fn unnamed_is_uncertain(&self) -> bool {
-        self.pending.iter().any(|pending| pending.batch != self.batch && pending.effect.is_unnamed())
+    pub(crate) const fn unnamed_is_uncertain(&self) -> bool {
+        self.unnamed > self.unnamed_now
+    }
+
+    /// True if another text without a name may be kept until its Parse is answered.
+    pub(crate) const fn has_room_for_text(&self, bytes: usize) -> bool {
+        self.text_bytes + bytes <= MAX_PENDING_TEXT_BYTES
     }
 
     /// True if the server has this client's unnamed statement, and not one that it had before.
@@ -115,6 +129,7 @@ impl ServerStatements {
     pub(crate) const fn note_sync(&mut self) {
         self.batch = self.batch.wrapping_add(1);
         self.changing_now = 0;
+        self.unnamed_now = 0;
         self.unnamed_sent = false;
     }
 
@@ -147,8 +162,7 @@ impl ServerStatements {
     pub(crate) fn note(&mut self, effect: Effect) {
         match &effect {
             Effect::Prepare { statement, sent: true, .. } | Effect::Inject(statement) => self.hold(statement),
-            // The clock's hand has passed it already.
-            Effect::Evict(statement) => self.forget(statement),
+            Effect::Evict(statement) => self.drop_held(statement),
             Effect::Unnamed { .. } | Effect::UnnamedInjected | Effect::UnnamedClosed { .. } => {
                 self.unnamed_sent = true;
                 self.unnamed_of = None;
@@ -164,6 +178,11 @@ impl ServerStatements {
         if effect.changes_names() {
             self.changing += 1;
             self.changing_now += 1;
+        }
+        if effect.is_unnamed() {
+            self.unnamed += 1;
+            self.unnamed_now += 1;
+            self.text_bytes += effect.text_bytes();
         }
         self.pending.push_back(Pending { effect, batch: self.batch });
     }
@@ -235,16 +254,21 @@ impl ServerStatements {
         self.order.clear();
         self.bytes = 0;
         self.reset_sent = false;
-        let again: Vec<Arc<Statement>> = self
-            .pending
-            .iter()
-            .filter_map(|pending| match &pending.effect {
+        let mut again: Vec<Arc<Statement>> = Vec::new();
+        for pending in &mut self.pending {
+            match &pending.effect {
                 Effect::Prepare { statement, sent: true, .. } | Effect::Inject(statement) => {
-                    Some(statement.clone())
+                    again.push(statement.clone());
                 }
-                _ => None,
-            })
-            .collect();
+                // If it is skipped, the statement is gone all the same.
+                Effect::Evict(_) => {
+                    pending.effect = Effect::Other;
+                    self.changing -= 1;
+                    self.changing_now -= usize::from(pending.batch == self.batch);
+                }
+                _ => {}
+            }
+        }
         for statement in again {
             self.hold(&statement);
         }
@@ -255,6 +279,11 @@ impl ServerStatements {
         if effect.changes_names() {
             self.changing -= 1;
             self.changing_now -= usize::from(batch == self.batch);
+        }
+        if effect.is_unnamed() {
+            self.unnamed -= 1;
+            self.unnamed_now -= usize::from(batch == self.batch);
+            self.text_bytes -= effect.text_bytes();
         }
         Some(effect)
     }

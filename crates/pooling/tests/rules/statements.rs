@@ -479,3 +479,85 @@ fn a_long_named_statement_is_held_until_it_is_whole_and_then_sent() {
         bench.answer(server, &done());
     }
 }
+
+#[test]
+fn an_answer_of_the_poolers_own_does_not_stand_inside_a_message_of_the_servers() {
+    let (mut bench, first, second) = bench("");
+    let (server, _) = ask(&mut bench, second, &[&parse("known", "SELECT 1"), SYNC]);
+    bench.answer(server, &[PARSED, READY].concat());
+    let flush = message(b'H', b"");
+    ask(
+        &mut bench,
+        first,
+        &[&parse("new", "SELECT 2"), &describe("new"), &parse("known", "SELECT 1"), &flush],
+    );
+    let description = message(b'T', &[0; 100]);
+    let answer = [PARSED, &message(b't', &[0; 2]), &description].concat();
+    let (half, rest) = answer.split_at(answer.len() - 20);
+    bench.answer(server, half);
+    bench.say(first, &flush);
+    assert_eq!(bench.heard(first), half, "the description first");
+    bench.answer(server, rest);
+    assert_eq!(bench.heard(first), [rest, PARSED].concat());
+    // The same for what is deallocated while a notice is under way.
+    bench.say(first, SYNC);
+    bench.answer(server, READY);
+    ask(&mut bench, first, &[&query("BEGIN")]);
+    let notice = message(b'N', &[b'x'; 40]);
+    let (half, rest) = notice.split_at(20);
+    bench.answer(server, &[&message(b'C', b"BEGIN\0"), IN_TRANSACTION, half].concat());
+    bench.heard(first);
+    bench.say(first, &query("DEALLOCATE known"));
+    assert_eq!(bench.heard(first), b"");
+    bench.answer(server, rest);
+    assert_eq!(
+        bench.heard(first),
+        [rest, &message(b'C', b"DEALLOCATE\0"), IN_TRANSACTION].concat(),
+        "it goes on by itself"
+    );
+}
+
+#[test]
+fn a_server_whose_statements_somebody_has_dropped_by_sql_is_replaced() {
+    let (mut bench, first, second) = bench("");
+    let (server, _) = ask(&mut bench, first, &[&parse("a", "SELECT 1"), SYNC]);
+    bench.answer(server, &[PARSED, READY].concat());
+    ask(&mut bench, second, &[&query("DO $$ BEGIN EXECUTE 'DEALLOCATE holdfast_1'; END $$")]);
+    bench.answer(server, &[&message(b'C', b"DO\0"), READY].concat());
+    ask(&mut bench, first, &[&bind("a"), &execute(), SYNC]);
+    let missing = |name: &str| error("26000", &format!("prepared statement \"{name}\" does not exist"));
+    bench.heard(first);
+    bench.answer(server, &[&missing("holdfast_1"), READY].concat());
+    assert_eq!(bench.heard(first), [&missing("a"), READY].concat());
+    assert_eq!(bench.heard(server), b"X\0\0\0\x04", "it is not used again");
+    bench.end(server);
+    bench.say(first, &[&bind("a"), &execute(), SYNC].concat());
+    let server = bench.open();
+    let heard = bench.heard(server);
+    assert_eq!(heard, [&parse("holdfast_1", "SELECT 1")[..], &bind("holdfast_1"), &execute(), SYNC].concat());
+}
+
+#[test]
+fn what_a_reset_has_dropped_does_not_come_back_when_its_eviction_is_skipped() {
+    let (mut bench, first, second) = bench("max_prepared_statements = 1\nsession_state = ignore\n");
+    let (server, _) = ask(&mut bench, second, &[&parse("a", "SELECT 1"), SYNC]);
+    bench.answer(server, &[PARSED, READY].concat());
+    let reset = [parse("", "DISCARD ALL"), bind(""), execute()].concat();
+    ask(&mut bench, first, &[&reset, &bind("missing"), &parse("b", "SELECT 2"), SYNC]);
+    bench.answer(server, &[PARSED, BOUND, &message(b'C', b"DISCARD ALL\0")].concat());
+    bench.answer(server, &[&error("26000", "prepared statement \"missing\" does not exist"), READY].concat());
+    let (_, heard) = ask(&mut bench, second, &[&bind("a"), &execute(), SYNC]);
+    assert!(heard.starts_with(&parse("holdfast_1", "SELECT 1")), "{}", heard.escape_ascii());
+}
+
+#[test]
+fn a_name_that_is_only_kept_to_be_told_is_kept_in_part() {
+    let (mut bench, first, _) = bench("");
+    let name = format!("holdfast_{}", "x".repeat(50_000));
+    let (server, _) = ask(&mut bench, first, &[&bind(&name), SYNC]);
+    let missing = error("26000", "prepared statement \"holdfast_?\" does not exist");
+    bench.answer(server, &[missing, READY.to_vec()].concat());
+    let heard = bench.heard(first);
+    assert!(heard.windows(20).any(|text| text == &name.as_bytes()[..20]));
+    assert!(heard.len() < 1_000);
+}

@@ -1,6 +1,7 @@
 //! What answers mean for prepared statements.
 
 use super::judge::Judge;
+use crate::close_cause::CloseCause;
 use crate::statements::{Effect, PREFIX};
 use pgwire::message::{error_fields, parse, tag};
 use pgwire::replies::Simulated;
@@ -9,6 +10,12 @@ use pgwire::replies::Simulated;
 /// text may be translated.
 const FEATURE_NOT_SUPPORTED: &[u8] = b"0A000";
 const REVALIDATION: &[u8] = b"RevalidateCachedQuery";
+
+/// A statement does not exist, or exists already.
+const MISTAKEN: [&[u8]; 2] = [b"26000", b"42P05"];
+
+/// Places of one error in which a name is put back: the name may be long, and the text is the client's.
+const MAX_PLACES: usize = 4;
 
 impl Judge<'_> {
     /// An answer of the pooler's own whose turn has come.
@@ -58,8 +65,16 @@ impl Judge<'_> {
                 return;
             }
         }
+        let is_about = |name: &[u8]| body.windows(name.len()).any(|bytes| bytes == name);
+        if let Some(statement) = effect.statement()
+            && error_fields(body).any(|(code, value)| code == b'C' && MISTAKEN.contains(&value))
+            && is_about(statement.name())
+        {
+            // Somebody has made or dropped it by SQL: the server holds something else than is believed.
+            self.server.close_needed = Some(CloseCause::Desync);
+        }
         let Some(name) = effect.client_name() else { return };
-        if self.client.is_some() && body.windows(PREFIX.len()).any(|bytes| bytes == PREFIX) {
+        if self.client.is_some() && is_about(PREFIX) {
             self.replaced = Some(with_client_name(body, name));
         }
     }
@@ -68,14 +83,18 @@ impl Judge<'_> {
 /// An error whose texts name a statement of the pooler's, as the client calls it.
 fn with_client_name(body: &[u8], name: &[u8]) -> Vec<u8> {
     let mut out = vec![tag::ERROR_RESPONSE, 0, 0, 0, 0];
+    let mut places = MAX_PLACES;
     for (code, value) in error_fields(body) {
         out.push(code);
         let mut rest = value;
-        while let Some(at) = rest.windows(PREFIX.len()).position(|bytes| bytes == PREFIX) {
+        while places > 0
+            && let Some(at) = rest.windows(PREFIX.len()).position(|bytes| bytes == PREFIX)
+        {
             let (before, found) = rest.split_at(at);
             let end = found.iter().position(|&byte| byte == b'"').unwrap_or(found.len());
             out.extend_from_slice(before);
             out.extend_from_slice(name);
+            places -= 1;
             rest = &found[end..];
         }
         out.extend_from_slice(rest);
@@ -91,6 +110,13 @@ fn with_client_name(body: &[u8], name: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
     use pgwire::message::ErrorFields;
+
+    #[test]
+    fn a_long_name_does_not_multiply_in_an_error() {
+        let body = [&b"SERROR\0C42601\0M"[..], &b"\"holdfast_\"".repeat(5_000), b"\0\0"].concat();
+        let name = [b'n'; 100_000];
+        assert!(with_client_name(&body, &name).len() < body.len() + 5 * name.len());
+    }
 
     #[test]
     fn an_error_names_the_statement_as_the_client_calls_it() {

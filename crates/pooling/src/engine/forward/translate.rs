@@ -54,6 +54,8 @@ pub(super) struct Translator<'a> {
     pub(super) answers: Vec<u8>,
     /// The text of a statement that has been bound without being prepared here, if it may leave something in the session.
     pub(super) marked: Option<Box<[u8]>>,
+    /// Part of a message of the server's is still to come: nothing can be said to the client before that.
+    pub(super) is_inside_message: bool,
 }
 
 impl Translator<'_> {
@@ -147,7 +149,7 @@ impl Translator<'_> {
             Some(Drops::One(name))
                 if self.client.as_ref().is_some_and(|client| client.find(&name).is_some()) =>
             {
-                if replies.readies() > 0 {
+                if replies.readies() > 0 || self.is_inside_message {
                     return Taken::Later;
                 }
                 // In a failed transaction it fails, whatever it names.

@@ -14,6 +14,10 @@ use std::sync::Arc;
 /// Stands for a name of a client's that looks like one of the pooler's. No statement is ever called so.
 const NOBODY: &[u8] = b"holdfast_?";
 
+/// What an error says of such a name, in bytes: the message is sent without it, so that nothing else bounds how many of them
+/// a client can have in flight.
+const MAX_NAME_TOLD: usize = 256;
+
 /// A statement of no text, made for what needs one that exists: a name that is in use, or a name to deallocate.
 pub(super) const GONE: &[u8] = b"holdfast_gone";
 /// An empty text without parameters.
@@ -162,6 +166,7 @@ impl Translator<'_> {
                 return noted(replies.sent(message.head.tag, Origin::Client));
             }
             self.replace(message, |output| write(output, NOBODY, length(NOBODY)));
+            let name = name.get(..MAX_NAME_TOLD).unwrap_or(name);
             return self.noted(message.head.tag, Effect::Unknown { name: name.into() }, replies);
         };
         let key = key.clone();

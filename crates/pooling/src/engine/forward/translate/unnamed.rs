@@ -31,7 +31,9 @@ impl Translator<'_> {
             Some(Drops::One(_)) | None => {}
         }
         counters.server_parse_count += 1;
-        let is_kept = message.is_whole() && rest.len() <= self.limits.held_bytes;
+        let is_kept = message.is_whole()
+            && rest.len() <= self.limits.held_bytes
+            && self.server.has_room_for_text(rest.len());
         let client = self.client.get_or_insert_default();
         // Whoever runs one text again and again need not have it copied each time.
         let is_current = client.unnamed() == Some(rest) && !self.server.has_pending();
