@@ -184,8 +184,11 @@ fn look_closer(text: &[u8]) -> Markers {
     let mut found = Markers::NONE;
     for (word, mark) in WORDS {
         let mut from = 0;
+        let mut times = 0;
         while let Some(at) = find_word(text, word, from) {
             from = at + word.len();
+            times += 1;
+            let text = settings_named::as_far_as_is_read(text, from, times);
             found |= match mark {
                 Markers::ADVISORY if starts_with(text, from, b"_unlock") => Markers::ADVISORY_UNLOCK,
                 Markers::SET_CONFIG if settings_named::is_local_call(text, from) => Markers::NONE,

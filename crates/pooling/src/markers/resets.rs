@@ -5,6 +5,9 @@ use super::Markers;
 /// A longer text is no reset of a driver.
 const MAX_RESET_BYTES: usize = 512;
 
+/// How many times the length of a text is walked through at most to find where its statements begin.
+const MAX_WALKS: usize = 4;
+
 /// Statements that only take away what a session holds.
 const RESETS: [(&str, Markers); 14] = [
     ("close all", Markers::NONE),
@@ -51,7 +54,14 @@ pub(super) fn only_resets(text: &[u8]) -> Option<Markers> {
 /// inside a string counts as one.
 pub(super) fn statement_heads(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let behind = text.iter().enumerate().filter(|&(_, &byte)| byte == b';').map(|(at, _)| at + 1);
-    std::iter::once(0).chain(behind).map(|at| skip_blank(text.get(at..).unwrap_or_default()))
+    // Comments that contain semicolons are walked through from each of them, but not for ever.
+    let mut steps = MAX_WALKS * text.len();
+    std::iter::once(0).chain(behind).map(move |at| {
+        let rest = text.get(at..).unwrap_or_default().trim_ascii_start();
+        let head = if steps > 0 { skip_blank(rest) } else { rest };
+        steps = steps.saturating_sub(rest.len() - head.len());
+        head
+    })
 }
 
 /// Without spaces and comments at the start.

@@ -6,6 +6,13 @@ use super::{Markers, find_word, starts_with};
 /// Longest name of a parameter, in bytes: identifiers of PostgreSQL have up to 63.
 pub const MAX_PARAMETER_NAME_BYTES: usize = 127;
 
+/// How much of a text is looked at behind a `SET` in a block, or behind a call of `set_config` of which there are many: so
+/// that the time for a text does not grow with its square.
+const MAX_SET_BYTES: usize = 2 * MAX_PARAMETER_NAME_BYTES;
+
+/// Calls of `set_config` in one text whose arguments may be of any length.
+const MAX_LONG_CALLS: usize = 32;
+
 /// A parameter that a text sets for the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Named {
@@ -47,14 +54,22 @@ pub fn parameters_named(text: &[u8], mut tell: impl FnMut(Named)) {
     }
     const WORD: &[u8] = b"set_config";
     let mut from = 0;
+    let mut calls = 0;
     while let Some(at) = find_word(text, WORD, from) {
         from = at + WORD.len();
+        calls += 1;
+        let text = as_far_as_is_read(text, from, calls);
         if is_local_call(text, from) {
             continue;
         }
         let name = arguments(text, from).and_then(|[name, _, _]| literal(name));
         tell(name.map_or(Named::Unknown, Named::Parameter));
     }
+}
+
+/// The text as far as the arguments of its call number `calls` are read.
+pub(super) fn as_far_as_is_read(text: &[u8], from: usize, calls: usize) -> &[u8] {
+    if calls <= MAX_LONG_CALLS { text } else { text.get(..from + MAX_SET_BYTES).unwrap_or(text) }
 }
 
 /// Each `SET` for the session in a `DO` block, and the one of an UPDATE, which looks the same: it has no command tag of
@@ -66,7 +81,7 @@ pub(super) fn sets_in_block(text: &[u8]) -> impl Iterator<Item = &[u8]> {
         while let Some(at) = find_word(body, b"set", from) {
             from = at + 1;
             let is_start = at == 0 || !(body[at - 1].is_ascii_alphanumeric() || body[at - 1] == b'_');
-            let rest = body.get(at..).unwrap_or_default();
+            let rest = body.get(at..body.len().min(at + MAX_SET_BYTES)).unwrap_or_default();
             if is_start && kind_of_set(rest) == Markers::SET {
                 return Some(rest);
             }

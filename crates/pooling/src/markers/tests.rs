@@ -140,3 +140,17 @@ fn any_bytes_are_taken() {
         parameters_named(&bytes, |_| ());
     }
 }
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the time that it takes is what is tested")]
+fn the_time_for_a_text_does_not_grow_with_its_square() {
+    let length = 1 << 20;
+    for part in [";/*", ";--", ";/**/", "set_config(", "set/*", "set_config('a', "] {
+        let text = format!("DO {}", part.repeat(length / part.len()));
+        let begun = std::time::Instant::now();
+        let found = markers(text.as_bytes());
+        parameters_named(text.as_bytes(), |_| ());
+        // With the square it is minutes.
+        assert!(begun.elapsed() < std::time::Duration::from_secs(10), "{part}: {found:?}");
+    }
+}
