@@ -51,7 +51,7 @@ pub fn traffic(data: &[u8]) {
             let origin = [Origin::Client, Origin::Pooler, Origin::Injected][usize::from(side >> 1) % 3];
             let noted = match side >> 3 & 3 {
                 0 => queue.simulate(Simulated::ParseComplete),
-                1 => queue.sent_with_effect(tag, origin),
+                1 if b"PBDCQ".contains(&tag) => queue.sent_with_effect(tag, origin),
                 _ => queue.sent(tag, origin).map(|_| Noted::Nothing),
             };
             effects += u32::from(noted == Ok(Noted::Owed));

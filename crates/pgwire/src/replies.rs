@@ -158,7 +158,7 @@ impl ReplyQueue {
         self.note(tag, origin, false)
     }
 
-    /// The same for a message that changes something once it is answered: [`Self::take_settled`] tells its fate, if it is
+    /// The same for a Parse, Bind, Describe, Close or Query that changes something once it is answered: [`Self::take_settled`] tells its fate, if it is
     /// owed an answer at all.
     ///
     /// # Errors
