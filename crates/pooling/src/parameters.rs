@@ -146,6 +146,11 @@ impl Parameters {
         *set = self.intern(changed);
     }
 
+    /// The value of a reported parameter in a set, by its name.
+    pub(crate) fn value_of(&self, set: &Tracked, name: &str) -> Option<Arc<str>> {
+        set.value(self.index_of(name)?).cloned()
+    }
+
     /// The SQL that turns a server's set into a client's; `None` if they agree. What the client knows nothing of is to be
     /// as at the server's start.
     #[must_use]

@@ -77,6 +77,20 @@ async fn a_value_set_later_stays_with_its_client() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_value_that_is_not_ascii_reaches_a_server_that_was_left_in_another_encoding() {
+    let house = House::start(|setup| setup.setting("default_pool_size", "1"));
+    let latin = house.options().parameter("client_encoding", "LATIN1");
+    let mut latin = within(PATIENCE, "a login", Connection::connect(&latin)).await.unwrap();
+    let unicode = house.options().parameter("options", "-c app.tenant=caf\u{e9}\\\\");
+    let mut unicode = within(PATIENCE, "a login", Connection::connect(&unicode)).await.unwrap();
+    for _ in 0..2 {
+        assert_eq!(value(&mut latin, "show client_encoding").await, "LATIN1");
+        assert_eq!(value(&mut unicode, "show app.tenant").await, "caf\u{e9}\\");
+        assert_eq!(value(&mut unicode, "show client_encoding").await, "UTF8");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_value_that_the_server_refuses_is_told_and_harms_nobody_else() {
     let house = House::start(|setup| setup.setting("default_pool_size", "1"));
     let mut other = house.client().await;

@@ -6,6 +6,9 @@ use crate::seam::Transport;
 use pgwire::message::{backend, frontend};
 use std::sync::Arc;
 
+const CLIENT_ENCODING: &str = "client_encoding";
+const IN_UTF8: &str = "SET client_encoding='UTF8';";
+
 impl Engine {
     /// The queries that give a server its new client's parameters, noted as owed. None if it has them; then the client is
     /// told what this server reports otherwise than its last one and nobody can set.
@@ -19,7 +22,8 @@ impl Engine {
         if Arc::ptr_eq(&server.parameters, &client.parameters) {
             return None;
         }
-        let Some(change) = self.parameters.difference(&server.parameters, &server.start, &client.parameters)
+        let Some(mut change) =
+            self.parameters.difference(&server.parameters, &server.start, &client.parameters)
         else {
             let mut told = Vec::new();
             self.parameters.agree(&mut server.parameters, &mut client.parameters, |name, value| {
@@ -40,10 +44,19 @@ impl Engine {
         let mut queries = Vec::with_capacity(change.resets.len() + change.sets.len() + 6);
         server.own_error = None;
         server.settings_owed = 0;
+        // A text is read in the encoding that holds when it comes: what is not ASCII is sent in ours, and the client's own
+        // comes last.
+        let first = (!change.sets.is_ascii()).then_some(IN_UTF8);
+        if first.is_some()
+            && let Some(encoding) = self.parameters.value_of(&client.parameters, CLIENT_ENCODING)
+        {
+            change.set(CLIENT_ENCODING, &encoding);
+        }
         let all = format!("{}{}", change.resets, change.sets);
         let parts = match connect_query {
-            None => [Some(all.as_str()), None, None],
+            None => [first, Some(all.as_str()), None, None],
             Some(sql) => [
+                first,
                 Some(change.resets.as_str()),
                 Some(sql),
                 Some(change.sets.as_str()).filter(|sets| !sets.is_empty()),

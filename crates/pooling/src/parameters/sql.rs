@@ -26,7 +26,7 @@ impl Change {
         let _ = write!(self.resets, "RESET {};", quoted_name(name));
     }
 
-    pub(super) fn set(&mut self, name: &str, value: &str) {
+    pub(crate) fn set(&mut self, name: &str, value: &str) {
         let value = quoted(value);
         let _ = if LISTS_OF_NAMES.iter().any(|list| list.eq_ignore_ascii_case(name)) {
             write!(self.sets, "SELECT pg_catalog.set_config({},{value},false);", quoted(name))
