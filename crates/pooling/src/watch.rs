@@ -208,8 +208,7 @@ impl Watch {
             (self.texts.has(Markers::ADVISORY), Held::ADVISORY_LOCK),
             (self.texts.has(Markers::TEMP), Held::TEMPORARY),
             (self.tags.has(Tags::DECLARE) && self.texts.has(Markers::HOLD), Held::CURSOR),
-            // By its tag, or inside a DO block.
-            (self.tags.has(Tags::PREPARE) || self.texts.has(Markers::PREPARE), Held::STATEMENT),
+            (self.tags.has(Tags::PREPARE), Held::STATEMENT),
             (self.tags.has(Tags::LISTEN), Held::LISTEN),
         ] {
             if is {
