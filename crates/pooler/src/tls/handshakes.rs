@@ -124,7 +124,10 @@ fn run(step: Step) -> Stepped {
     let (mut plain, mut out) = (Vec::new(), Vec::new());
     let process = || session.process(&mut incoming, &mut plain, &mut out);
     // Its client alone is to suffer from a bug.
-    let result = catch_unwind(AssertUnwindSafe(process)).unwrap_or(Err(TlsError::OutOfOrder("panicked")));
+    let result = catch_unwind(AssertUnwindSafe(process)).unwrap_or_else(|_| {
+        session.give_up();
+        Err(TlsError::OutOfOrder("panicked"))
+    });
     Stepped { id, session, plain, out, result }
 }
 

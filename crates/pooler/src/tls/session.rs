@@ -126,6 +126,11 @@ impl TlsSession {
         Ok(())
     }
 
+    /// Nothing more is to be asked of it.
+    pub(crate) const fn give_up(&mut self) {
+        self.failed = true;
+    }
+
     /// Adds `plain`, encrypted, to `out`: as one record if it fits into one.
     pub(crate) fn encrypt(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), TlsError> {
         self.send(Some(plain), out)

@@ -23,9 +23,7 @@ impl Engine {
             return false;
         }
         if !is_offered {
-            client.state = ClientState::Login(Box::new(Login::FirstPacket { declined: declined + 1 }));
-            transport.send(id.into(), &[b"N"]);
-            return true;
+            return self.decline_encryption(transport, id, declined);
         }
         if !client.held.is_empty() {
             // Somebody may have put it there who cannot read what comes next (CVE-2021-23214).
@@ -36,6 +34,20 @@ impl Engine {
         transport.send(id.into(), &[b"S"]);
         transport.start_tls(id, &[]);
         false
+    }
+
+    /// Encryption of that kind is not to be had here: another first packet may follow.
+    pub(super) fn decline_encryption(
+        &mut self,
+        transport: &mut impl Transport,
+        id: ClientId,
+        declined: u8,
+    ) -> bool {
+        if let Some(client) = self.clients.find_mut(id) {
+            client.state = ClientState::Login(Box::new(Login::FirstPacket { declined: declined + 1 }));
+        }
+        transport.send(id.into(), &[b"N"]);
+        true
     }
 
     /// The first bytes are a TLS handshake. True if there is no TLS here, so that they are to be refused.

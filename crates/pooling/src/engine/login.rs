@@ -113,9 +113,7 @@ impl Engine {
                 if packet == FirstPacket::SslRequest {
                     return self.on_ssl_request(transport, id, declined);
                 }
-                client.state = ClientState::Login(Box::new(Login::FirstPacket { declined: declined + 1 }));
-                transport.send(id.into(), &[b"N"]);
-                true
+                self.decline_encryption(transport, id, declined)
             }
             FirstPacket::Cancel(key) => {
                 self.on_cancel_request(transport, id, &key);
@@ -125,7 +123,7 @@ impl Engine {
         }
     }
 
-    fn on_startup(&mut self, transport: &mut impl Transport, id: ClientId, startup: Startup) -> bool {
+    fn on_startup(&mut self, transport: &mut impl Transport, id: ClientId, mut startup: Startup) -> bool {
         if self.refuse_plain(transport, id) {
             return false;
         }
@@ -140,9 +138,12 @@ impl Engine {
             self.dismiss_client(transport, id, &texts::fatal(texts::NOT_SUPPORTED, text), text);
             return false;
         }
-        if let Err(text) = self.wishes(&startup) {
-            self.dismiss_client(transport, id, &texts::fatal(texts::PROTOCOL_VIOLATION, &text), &text);
-            return false;
+        match self.wishes(&startup) {
+            Ok(wishes) => startup.parameters = wishes,
+            Err(text) => {
+                self.dismiss_client(transport, id, &texts::fatal(texts::PROTOCOL_VIOLATION, &text), &text);
+                return false;
+            }
         }
         if startup.must_negotiate() {
             let mut negotiation = Vec::new();

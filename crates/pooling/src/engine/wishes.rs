@@ -55,21 +55,20 @@ impl Engine {
         Ok(wishes)
     }
 
-    /// The set of what the client asks for.
-    pub(super) fn own_parameters(&mut self, id: ClientId, startup: &Startup) -> Arc<Tracked> {
-        // It has been looked at before the login.
-        let mut wishes = self.wishes(startup).unwrap_or_default();
-        if self.config.general.application_name_add_host {
-            let given = wishes.iter().rfind(|(name, _)| name.eq_ignore_ascii_case("application_name"));
-            let name = given.map_or("app", |(_, value)| value.as_str());
-            let name = match self.clients.find(id).map(|client| client.address) {
-                Some(ClientAddress::Tcp { peer, .. }) => format!("{name} - {peer}"),
-                Some(ClientAddress::Unix { pid, port, .. }) => format!("{name} - unix({pid}):{port}"),
-                None => name.to_owned(),
-            };
-            wishes.push(("application_name".to_owned(), name));
+    /// The set of what the client wishes.
+    pub(super) fn own_parameters(&mut self, id: ClientId, wishes: &[(String, String)]) -> Arc<Tracked> {
+        let pairs = wishes.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        if !self.config.general.application_name_add_host {
+            return self.parameters.wished(pairs);
         }
-        self.parameters.wished(wishes.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+        let given = wishes.iter().rfind(|(name, _)| name.eq_ignore_ascii_case("application_name"));
+        let name = given.map_or("app", |(_, value)| value.as_str());
+        let name = match self.clients.find(id).map(|client| client.address) {
+            Some(ClientAddress::Tcp { peer, .. }) => format!("{name} - {peer}"),
+            Some(ClientAddress::Unix { pid, port, .. }) => format!("{name} - unix({pid}):{port}"),
+            None => name.to_owned(),
+        };
+        self.parameters.wished(pairs.chain([("application_name", name.as_str())]))
     }
 }
 

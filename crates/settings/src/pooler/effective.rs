@@ -103,7 +103,7 @@ impl PoolerConfig {
                 .and_then(|user| user.pool_mode)
                 .or(database.pool_mode)
                 .unwrap_or(general.pool_mode),
-            session_state: if general.server_reset_query_always && !general.server_reset_query.is_empty() {
+            session_state: if general.resets_after_transactions() {
                 // The operator's own way to leave nothing behind.
                 SessionState::Ignore
             } else {

@@ -288,6 +288,14 @@ pub struct General {
     pub server_tls: Tls,
 }
 
+impl General {
+    /// True if a server is reset after each transaction too, and with something.
+    #[must_use]
+    pub const fn resets_after_transactions(&self) -> bool {
+        self.server_reset_query_always && !self.server_reset_query.is_empty()
+    }
+}
+
 /// What every TCP socket gets: keepalive (`tcp_keepalive`, `tcp_keepcnt`, `tcp_keepidle`, `tcp_keepintvl`,
 /// `tcp_user_timeout`) and `tcp_socket_buffer`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -68,7 +68,7 @@ impl Engine {
         if let Some(keys) = keys {
             self.learn_keys(pool_id, keys);
         }
-        let own = self.own_parameters(id, startup);
+        let own = self.own_parameters(id, &startup.parameters);
         let long_key = startup.negotiated_minor() >= FIRST_MINOR_WITH_LONG_KEYS;
         let key_tail = long_key.then(|| key_tail(transport.random()));
         self.in_login -= 1;
