@@ -10,7 +10,7 @@ use overload::cause::Cause;
 use overload::line::Line;
 use overload::recovery::Recovery;
 use pgwire::scram::ScramKeys;
-use settings::pooler::{General, PoolMode, PoolSettings};
+use settings::pooler::{General, PoolMode, PoolSettings, SessionState};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -131,6 +131,12 @@ impl Pool {
             overdue: 0,
             counters: PoolCounters::default(),
         }
+    }
+
+    /// True if it is to be known what a client leaves in the session of its server.
+    #[inline]
+    pub(crate) fn watches_sessions(&self) -> bool {
+        self.settings.pool_mode != PoolMode::Session && self.settings.session_state != SessionState::Ignore
     }
 
     /// True if clients' prepared statements are kept track of: where a client may have another server the next time.

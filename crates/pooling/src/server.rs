@@ -9,7 +9,7 @@ use crate::statements::{Again, ClientStatements, ServerStatements};
 use crate::watch::{Found, Inquiry, Watch};
 use overload::Moment;
 use pgwire::message::ErrorFields;
-use pgwire::replies::{Origin, ReplyQueue, Simulated};
+use pgwire::replies::{Origin, ReplyQueue, Settled, Simulated};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -185,6 +185,12 @@ impl Server {
         }
     }
 
+    /// True if nothing is owed, no transaction is open, and no message is under way to its client.
+    #[inline]
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.replies.is_settled() && self.rest == 0
+    }
+
     /// A simple query of the pooler's own goes out; it drops the unnamed statement. To be called while hardly anything is
     /// owed, so that there is room.
     pub(crate) fn note_own_query(&mut self) {
@@ -199,16 +205,17 @@ impl Server {
         client: Option<(ClientId, &mut Option<Box<ClientStatements>>)>,
     ) -> Option<Simulated> {
         let answer = self.replies.take_simulated()?;
-        self.settle_statements(client);
+        let settled = self.replies.take_settled();
+        self.settle_statements(settled, client);
         Some(answer)
     }
 
     /// What has become of messages that change names takes effect.
     pub(crate) fn settle_statements(
         &mut self,
+        settled: Settled,
         client: Option<(ClientId, &mut Option<Box<ClientStatements>>)>,
     ) {
-        let settled = self.replies.take_settled();
         let client = client.and_then(|(id, statements)| Some((id, statements.as_deref_mut()?)));
         if !self.statements.settle(settled, client) {
             // What must have failed did not: the server holds something else than is believed.

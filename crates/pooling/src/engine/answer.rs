@@ -2,16 +2,18 @@
 
 mod judge;
 mod names;
+mod onward;
 
 use super::Engine;
 use crate::client::ClientState;
 use crate::close_cause::CloseCause;
 use crate::connection::{ClientId, ServerId};
-use crate::held::join;
-use crate::seam::{Flow, Transport};
+use crate::held::{join, keep};
+use crate::seam::Transport;
 use crate::server::ServerState;
 use crate::texts;
 use judge::{Judge, Outcome};
+use onward::Onward;
 use pgwire::frame;
 use pgwire::replies::{Desync, MAX_OWED};
 use tracing::warn;
@@ -35,9 +37,8 @@ impl Engine {
             // After the farewell only the end matters.
             ServerState::Closing { .. } => return,
         };
-        let mut held = std::mem::take(&mut server.held);
-        let bytes = join(&mut held, chunk);
-        let outcome = self.scan_answer(transport, id, client, bytes);
+        let held = std::mem::take(&mut server.held);
+        let outcome = self.scan_answer(transport, id, client, held, chunk);
         self.settle_answer(transport, id, client, outcome);
     }
 
@@ -47,15 +48,18 @@ impl Engine {
         transport: &mut impl Transport,
         id: ServerId,
         client: Option<ClientId>,
-        bytes: &[u8],
+        mut held: Vec<u8>,
+        chunk: &[u8],
     ) -> Outcome {
         let Some(server) = self.servers.find_mut(id) else { return Outcome::default() };
         let pool = &mut self.pools[server.pool.0 as usize];
+        let bytes = join(&mut held, chunk);
         let mut at = bytes.len().min(usize::try_from(server.rest).unwrap_or(usize::MAX));
         server.rest -= at as u64;
-        // The run of bytes that the client gets and that has not been sent yet.
-        let mut run = (at > 0 && server.rest_forwarded && client.is_some()).then_some(0);
-        let mut flow = Sent::default();
+        let mut onward = Onward::new(&mut *transport, client, bytes);
+        if at > 0 && server.rest_forwarded {
+            onward.begin_run(0);
+        }
         let translates = server.translates_statements;
         let mut judge = Judge {
             server,
@@ -78,13 +82,8 @@ impl Engine {
                     break;
                 }
             };
-            while let Some(answer) = judge.take_simulated() {
-                if let (Some(start), Some(client)) = (run.take(), client) {
-                    flow.put(transport, client, &bytes[start..at]);
-                }
-                if let Some(client) = client.filter(|_| judge.hears_answers()) {
-                    flow.put(transport, client, answer.message());
-                }
+            if judge.server.replies.is_next_simulated() {
+                give_own_answers(&mut judge, &mut onward, at);
             }
             let whole = head.total <= rest.len();
             if !whole && judge.inspects(head.tag) && head.total <= MAX_INSPECTED_BYTES {
@@ -98,16 +97,16 @@ impl Engine {
                     break;
                 }
             };
-            if let Some(client) = client.filter(|_| !judge.outcome.told.is_empty()) {
-                flow.send(transport, client, &std::mem::take(&mut judge.outcome.told));
+            if !judge.outcome.told.is_empty() {
+                onward.send(&std::mem::take(&mut judge.outcome.told));
             }
             if forwarded {
-                run.get_or_insert(at);
-            } else if let (Some(start), Some(client)) = (run.take(), client) {
-                flow.put(transport, client, &bytes[start..at]);
+                onward.begin_run(at);
+            } else {
+                onward.end_run(at);
             }
-            if let (Some(replaced), Some(client)) = (judge.replaced.take(), client) {
-                flow.send(transport, client, &replaced);
+            if let Some(replaced) = judge.replaced.take() {
+                onward.send(&replaced);
             }
             if whole {
                 at += head.total;
@@ -117,31 +116,21 @@ impl Engine {
                 at = bytes.len();
             }
         }
-        if at < bytes.len() && judge.outcome.desync.is_none() {
-            judge.server.held = bytes[at..].to_vec();
+        if judge.server.rest == 0 && judge.server.replies.is_next_simulated() {
+            // Behind the last answer of the server there may be some of the pooler's own.
+            give_own_answers(&mut judge, &mut onward, at);
         }
-        // Behind the last answer of the server there may be some of the pooler's own.
-        while judge.server.rest == 0
-            && let Some(answer) = judge.take_simulated()
-        {
-            if let (Some(start), Some(client)) = (run.take(), client) {
-                flow.put(transport, client, &bytes[start..at]);
-            }
-            if let Some(client) = client.filter(|_| judge.hears_answers()) {
-                flow.put(transport, client, answer.message());
-            }
-        }
+        onward.end_run(at);
+        onward.flush();
         // What was left of a message of its own kept a client from going idle.
         judge.outcome.released |= client.is_some() && judge.server.rest == 0 && judge.is_done();
-        if let Some(client) = client {
-            if let Some(start) = run {
-                flow.put(transport, client, &bytes[start..at]);
-            }
-            flow.flush(transport, client);
+        judge.pool.counters.sent += onward.bytes;
+        let is_blocked = onward.is_blocked;
+        let Judge { server, outcome, .. } = judge;
+        if at < bytes.len() && outcome.desync.is_none() {
+            server.held = keep(held, chunk, at);
         }
-        judge.pool.counters.sent += flow.bytes;
-        let outcome = judge.outcome;
-        if let Some(client) = client.filter(|_| flow.blocked) {
+        if let Some(client) = client.filter(|_| is_blocked) {
             // Whoever is released with bytes still on their way is read again when they have left.
             let pause = if outcome.released { client.into() } else { id.into() };
             transport.set_reading(pause, false);
@@ -274,40 +263,13 @@ impl Engine {
     }
 }
 
-/// Parts of one write to a client.
-const MAX_PARTS: usize = 4;
-
-/// What of a read goes on to the client, in as few writes as may be.
-#[derive(Default)]
-struct Sent<'a> {
-    parts: [&'a [u8]; MAX_PARTS],
-    count: usize,
-    bytes: u64,
-    blocked: bool,
-}
-
-impl<'a> Sent<'a> {
-    fn put(&mut self, transport: &mut impl Transport, client: ClientId, bytes: &'a [u8]) {
-        if self.count == MAX_PARTS {
-            self.flush(transport, client);
+/// Answers of the pooler's own whose turn has come go to the client behind what stands before `at`.
+#[cold]
+fn give_own_answers<T: Transport>(judge: &mut Judge<'_>, onward: &mut Onward<'_, T>, at: usize) {
+    while let Some(answer) = judge.take_simulated() {
+        onward.end_run(at);
+        if judge.hears_answers() {
+            onward.put(answer.message());
         }
-        self.parts[self.count] = bytes;
-        self.count += 1;
-    }
-
-    fn flush(&mut self, transport: &mut impl Transport, client: ClientId) {
-        let parts = &self.parts[..self.count];
-        if !parts.is_empty() {
-            self.bytes += parts.iter().map(|part| part.len() as u64).sum::<u64>();
-            self.blocked |= transport.send(client.into(), parts) == Flow::Blocked;
-            self.count = 0;
-        }
-    }
-
-    /// At once, behind what has been put.
-    fn send(&mut self, transport: &mut impl Transport, client: ClientId, bytes: &[u8]) {
-        self.flush(transport, client);
-        self.bytes += bytes.len() as u64;
-        self.blocked |= transport.send(client.into(), &[bytes]) == Flow::Blocked;
     }
 }

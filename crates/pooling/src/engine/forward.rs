@@ -1,20 +1,19 @@
 //! Requests on their way from a client to its server.
 
+mod pass;
 mod scan;
 mod translate;
 
 use super::Engine;
 use crate::client::ClientState;
 use crate::connection::{ClientId, ServerId};
-use crate::held::join;
+use crate::held::{join, keep};
 use crate::seam::{Flow, Transport};
-use crate::statements::{self, Shape};
 use crate::texts;
-use pgwire::frame;
+use pass::{Pass, Passed};
 use pgwire::message::TransactionStatus;
-use scan::{Eye, Limits, Scanned, Stop, scan};
-use settings::pooler::{PoolMode, SessionState};
-use translate::Translator;
+use scan::{Scanned, Stop};
+use settings::pooler::PoolMode;
 
 /// What is kept of the shared buffer for translated requests between two of them.
 const MAX_TRANSLATED_BYTES: usize = 64 * 1024;
@@ -32,6 +31,7 @@ impl Engine {
         chunk: &[u8],
         prefix: Option<&[u8]>,
     ) {
+        let now = self.now;
         let Some(client) = self.clients.find_mut(id) else { return };
         let Some(server) = self.servers.find_mut(server_id) else { return };
         let ClientState::Active { streaming, .. } = client.state else { return };
@@ -40,117 +40,64 @@ impl Engine {
         let was_at_rest = server.replies.is_empty();
         let mut held = std::mem::take(&mut client.held);
         let bytes = join(&mut held, chunk);
-        let general = &self.config.general;
-        let limits = Limits {
-            message: general.max_packet_size,
-            hold: general.waiter_buffer,
-            extended_only: general.disable_pqexec,
-        };
-        // A simple query of a client that prepares nothing concerns no name.
-        let is_plain = streaming == 0
-            && client.statements.is_none()
-            && !server.statements.has_pending()
-            && is_one_query(bytes);
-        let translates = server.translates_statements && !is_plain;
-        let mut translated = std::mem::take(&mut self.translated);
-        let mut translator = translates.then(|| Translator {
-            input: bytes,
-            client_id: id,
-            client: &mut client.statements,
-            server: &mut server.statements,
-            statements: &mut self.statements,
-            limits: statements::Limits::of(general),
-            output: &mut translated,
-            copied: 0,
-            shape: Shape::default(),
-            answers: Vec::new(),
-            marked: None,
-            is_inside_message: server.rest > 0,
-        });
-        let is_watched = mode != PoolMode::Session && pool.settings.session_state != SessionState::Ignore;
-        let eye = is_watched.then_some(Eye {
-            watch: &mut server.watch,
+        let pass = Pass {
+            general: &self.config.general,
             parameters: &self.parameters,
-            server: &server.parameters,
-        });
-        let Scanned { end, streaming, flushes, stop } =
-            scan(bytes, streaming, limits, &mut server.replies, &mut pool.counters, translator.as_mut(), eye);
-        let mut answers = Vec::new();
-        let mut ready = &bytes[..end];
-        if let Some(translator) = translator {
-            let shape = translator.shape;
-            let is_changed = translator.finish(end, &mut answers);
-            if is_changed {
-                ready = &translated;
-            }
-            let is_whole = was_at_rest && streaming == 0 && end == bytes.len() && prefix.is_none();
-            let is_alone = is_whole && server.replies.status() == TransactionStatus::Idle;
-            server.again.note(bytes, shape, is_alone);
-            // Answers of the pooler's own wait for those of the server, but a Flush asks for them now. Inside a message that
-            // the client has only part of they would be read as its rest; they come behind it.
-            while flushes
-                && server.rest == 0
-                && let Some(answer) = server.take_simulated(Some((id, &mut client.statements)))
-            {
-                answers.extend_from_slice(answer.message());
-            }
-        } else {
-            server.statements.note_query();
-            server.again.forget();
-        }
-
-        client.request_at = self.now;
-        if was_at_rest {
-            server.query_at = self.now;
-            if server.replies.status() == TransactionStatus::Idle {
-                server.transaction_at = self.now;
-            }
-        }
-        client.state = ClientState::Active { server: server_id, streaming };
-        if matches!(stop, Stop::Tail | Stop::Full) && end < bytes.len() {
-            client.held = bytes[end..].to_vec();
-        }
-        client.partial_since = match (streaming > 0 || !client.held.is_empty(), client.partial_since) {
-            (false, _) => None,
-            (true, since) => Some(since.filter(|_| end == 0).unwrap_or(self.now)),
+            statements: &mut self.statements,
+            pool,
+            server,
+            id,
+            client,
+            translated: &mut self.translated,
         };
-        let partial = client.partial_since == Some(self.now);
-        if matches!(stop, Stop::Full) {
-            client.throttled = true;
-            transport.set_reading(id.into(), false);
-        }
+        let Passed { scanned, is_translated, answers } = pass.over(bytes, streaming, prefix.is_none());
+        let Scanned { end, streaming, stop, .. } = scanned;
 
+        let ready = if is_translated { &self.translated[..] } else { &bytes[..end] };
         let flow = match prefix {
             Some(prefix) => transport.send(server_id.into(), &[prefix, ready]),
             None if ready.is_empty() => Flow::Flushed,
             None => transport.send(server_id.into(), &[ready]),
         };
-        if translates {
-            translated.clear();
-            translated.shrink_to(MAX_TRANSLATED_BYTES);
+        if is_translated {
+            self.translated.clear();
+            self.translated.shrink_to(MAX_TRANSLATED_BYTES);
         }
-        self.translated = translated;
-        if flow == Flow::Blocked {
-            client.server_full = true;
+
+        if was_at_rest {
+            server.query_at = now;
+            if server.replies.status() == TransactionStatus::Idle {
+                server.transaction_at = now;
+            }
+        }
+        // What the pooler has answered itself, or a COPY that has failed, is over by now. A message of which nothing has gone
+        // on is yet to begin.
+        let is_over = end > 0 && streaming == 0 && mode != PoolMode::Session && server.is_at_rest();
+        let is_kept = matches!(stop, Stop::Tail | Stop::Full) && end < bytes.len();
+        if is_kept {
+            client.held = keep(held, chunk, end);
+        }
+        client.state = ClientState::Active { server: server_id, streaming };
+        client.request_at = now;
+        client.partial_since = match (streaming > 0 || is_kept, client.partial_since) {
+            (false, _) => None,
+            (true, since) => Some(since.filter(|_| end == 0).unwrap_or(now)),
+        };
+        let is_partial = client.partial_since == Some(now);
+        client.throttled |= matches!(stop, Stop::Full);
+        client.server_full |= flow == Flow::Blocked;
+        if matches!(stop, Stop::Full) || flow == Flow::Blocked {
             transport.set_reading(id.into(), false);
         }
         if !answers.is_empty() {
             self.send_to_client(transport, id, &answers, None);
         }
+        if is_partial && matches!(stop, Stop::Tail | Stop::Full) {
+            self.arm_partial(id);
+        }
         match stop {
-            Stop::Tail | Stop::Full => {
-                if partial {
-                    self.arm_partial(id);
-                }
-                // What the pooler has answered itself, or a COPY that has failed, is over by now. A message of which nothing
-                // has gone on is yet to begin.
-                let is_over = end > 0 && streaming == 0 && self.is_at_rest(server_id);
-                if is_over && mode != PoolMode::Session {
-                    self.release_from_client(transport, server_id, id);
-                } else {
-                    self.arm_active(id);
-                }
-            }
+            Stop::Tail | Stop::Full if is_over => self.release_from_client(transport, server_id, id),
+            Stop::Tail | Stop::Full => self.arm_active(id),
             Stop::Terminate => self.client_gone(transport, id, "client close request"),
             Stop::SimpleQuery => self.refuse_simple_query(transport, id),
             Stop::Broken(what) => self.break_protocol(transport, id, &what),
@@ -159,10 +106,6 @@ impl Engine {
                 self.dismiss_client(transport, id, &farewell, &what);
             }
         }
-    }
-
-    fn is_at_rest(&self, id: ServerId) -> bool {
-        self.servers.find(id).is_some_and(|server| server.replies.is_settled() && server.rest == 0)
     }
 
     /// The server has answered some: a client that had too much in flight goes on.
@@ -182,11 +125,4 @@ impl Engine {
         }
         self.forward_request(transport, id, server, &[], None);
     }
-}
-
-/// True if that is one whole Query and nothing else.
-#[inline]
-fn is_one_query(bytes: &[u8]) -> bool {
-    bytes.first() == Some(&b'Q')
-        && matches!(frame::head(bytes, u32::MAX), Ok(Some(head)) if head.total == bytes.len())
 }

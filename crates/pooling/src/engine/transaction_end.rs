@@ -13,7 +13,7 @@ impl Engine {
     /// A client of transaction or statement mode does not need its server any more.
     pub(super) fn end_transaction(&mut self, transport: &mut impl Transport, id: ServerId) {
         let general = &self.config.general;
-        if !general.server_reset_query_always || general.server_reset_query.is_empty() {
+        if !general.resets_after_transactions() {
             return self.release_server(transport, id);
         }
         let deadline = self.now + general.cancel_wait_timeout;
@@ -48,7 +48,7 @@ impl Engine {
             return false;
         };
         let client_id = *client_id;
-        let at_rest = server.replies.is_settled() && server.rest == 0;
+        let at_rest = server.is_at_rest();
         let is_between = self
             .clients
             .find(client_id)

@@ -9,7 +9,7 @@ use crate::statements::Statements;
 use overload::Moment;
 use pgwire::message::{ErrorFields, TransactionStatus, backend, parse};
 use pgwire::replies::{Desync, Origin, Received};
-use settings::pooler::{PoolMode, SessionState};
+use settings::pooler::PoolMode;
 
 /// What a read from a server came to.
 #[derive(Default)]
@@ -71,7 +71,7 @@ impl Judge<'_> {
         Ok(match received {
             Received::Answer(Origin::Client) => {
                 match tag {
-                    b'C' if self.is_watched() => {
+                    b'C' if self.pool.watches_sessions() => {
                         let in_transaction = self.server.replies.status() != TransactionStatus::Idle;
                         self.server.watch.note_tag(body, in_transaction);
                     }
@@ -128,13 +128,6 @@ impl Judge<'_> {
             && !self.server.again.is_due()
             && !self.server.watch.keeps()
             && !self.still_needs_it()
-    }
-
-    /// True if it is to be known what the client leaves in the session.
-    #[inline]
-    fn is_watched(&self) -> bool {
-        let settings = &self.pool.settings;
-        settings.pool_mode != PoolMode::Session && settings.session_state != SessionState::Ignore
     }
 
     /// An answer that was made with another client's parameters is not this one's.

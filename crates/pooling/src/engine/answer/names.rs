@@ -19,22 +19,19 @@ const MAX_PLACES: usize = 4;
 
 impl Judge<'_> {
     /// An answer of the pooler's own whose turn has come.
-    #[inline]
     pub(super) fn take_simulated(&mut self) -> Option<Simulated> {
-        if !self.server.replies.is_next_simulated() {
-            return None;
-        }
         let client = self.client.and_then(|id| Some((id, &mut self.clients.find_mut(id)?.statements)));
         self.server.take_simulated(client)
     }
 
     /// Names change as the message says.
     pub(super) fn settle_statements(&mut self, tag: u8, body: &[u8]) {
-        if tag == tag::ERROR_RESPONSE {
+        let settled = self.server.replies.take_settled();
+        if tag == tag::ERROR_RESPONSE && settled.failed {
             self.take_error(body);
         }
         let client = self.client.and_then(|id| Some((id, &mut self.clients.find_mut(id)?.statements)));
-        self.server.settle_statements(client);
+        self.server.settle_statements(settled, client);
     }
 
     /// All statements of a server may be gone.

@@ -3,8 +3,10 @@
 use super::translate::{Taken, Translator};
 use crate::parameters::{Parameters, Tracked};
 use crate::snapshot::PoolCounters;
+use crate::statements::text_of;
 use crate::watch::Watch;
 use pgwire::frame;
+use pgwire::message::parse;
 use pgwire::replies::{Origin, ReplyQueue, SendError};
 
 /// Sizes in bytes.
@@ -27,16 +29,10 @@ pub(super) struct Eye<'a> {
 }
 
 impl Eye<'_> {
-    /// A Query or Parse goes on; without its body if that is too long.
+    /// A text goes on; none if it is too long to be looked at.
     #[inline]
-    fn note(&mut self, tag: u8, body: Option<&[u8]>) {
-        let Some(body) = body else { return self.watch.note_unread_text() };
-        let text = if tag == b'P' {
-            let mut fields = body.split(|&byte| byte == 0);
-            fields.nth(1).unwrap_or_default()
-        } else {
-            body
-        };
+    fn note_text(&mut self, text: Option<&[u8]>) {
+        let Some(text) = text else { return self.watch.note_unread_text() };
         let Self { watch, parameters, server } = self;
         watch.note_text(text, |name| {
             parameters.index_of(name).is_some_and(|index| server.value(index).is_some())
@@ -116,20 +112,27 @@ pub(super) fn scan(
             Taken::Broken(text) => break Stop::Broken(text),
             Taken::TooMuch(text) => break Stop::TooMuch(text),
         }
+        match head.tag {
+            b'P' => counters.client_parse_count += 1,
+            b'B' => counters.bind_count += 1,
+            b'H' => flushes = true,
+            _ => {}
+        }
         if let Some(eye) = &mut eye {
-            match head.tag {
+            let body = whole.then(|| &rest[frame::HEADER_BYTES..head.total]);
+            match (head.tag, &mut translator) {
+                (b'Q', _) => eye.note_text(body),
                 // A named one is looked at when it is bound.
-                b'P' if translator.is_some() && rest.get(frame::HEADER_BYTES) != Some(&0) => {}
-                b'Q' | b'P' => eye.note(head.tag, whole.then(|| &rest[frame::HEADER_BYTES..head.total])),
-                b'B' => {
-                    if let Some(text) = translator.as_mut().and_then(|translator| translator.marked.take()) {
-                        eye.note(b'Q', Some(&text));
+                (b'P', Some(_)) if rest.get(frame::HEADER_BYTES) != Some(&0) => {}
+                (b'P', _) => eye.note_text(body.map(text_of_parse)),
+                (b'B', Some(translator)) => {
+                    if let Some(text) = translator.marked.take() {
+                        eye.note_text(Some(&text));
                     }
                 }
                 _ => {}
             }
         }
-        flushes |= head.tag == b'H';
         if whole {
             end += head.total;
         } else {
@@ -143,15 +146,13 @@ pub(super) fn scan(
 /// A message that goes on as it is.
 #[inline]
 fn pass(tag: u8, replies: &mut ReplyQueue, counters: &mut PoolCounters) -> Taken {
-    match tag {
-        b'P' => {
-            counters.client_parse_count += 1;
-            counters.server_parse_count += 1;
-        }
-        b'B' => counters.bind_count += 1,
-        _ => {}
-    }
+    counters.server_parse_count += u64::from(tag == b'P');
     noted(replies.sent(tag, Origin::Client))
+}
+
+/// The text of a statement in the body of its Parse; empty if that is malformed.
+fn text_of_parse(body: &[u8]) -> &[u8] {
+    parse::prepare(body).map_or(b"", |(_, rest)| text_of(rest))
 }
 
 /// What a message that has been noted means for the scan.

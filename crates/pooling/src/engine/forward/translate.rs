@@ -84,8 +84,6 @@ impl Translator<'_> {
                 }
                 return taken;
             }
-            b'P' => counters.client_parse_count += 1,
-            b'B' => counters.bind_count += 1,
             _ => {}
         }
         // The server ignores it, or it is an error whatever it says.

@@ -18,7 +18,7 @@ impl Translator<'_> {
         replies: &mut ReplyQueue,
         counters: &mut PoolCounters,
     ) -> Taken {
-        match sql::drops(rest.split(|&byte| byte == 0).next().unwrap_or_default()) {
+        match sql::drops(text_of(rest)) {
             Some(Drops::All) => self.server.set_reset_sent(true),
             Some(Drops::One(name)) if message.is_whole() => {
                 if self.must_wait(replies) {
