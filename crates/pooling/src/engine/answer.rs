@@ -182,7 +182,7 @@ impl Engine {
         if outcome.repeats {
             return self.repeat_request(transport, id, client_id);
         }
-        if outcome.parameters_set && self.begin_prepared(transport, id, client_id) {
+        if outcome.parameters_set && self.begin_after_parameters(transport, id, client_id) {
             return;
         }
         if outcome.released {
@@ -210,7 +210,7 @@ impl Engine {
     }
 
     /// The parameters of a client that waited for that are set: its request goes out.
-    fn begin_prepared(&mut self, transport: &mut impl Transport, id: ServerId, client_id: ClientId) -> bool {
+    fn begin_after_parameters(&mut self, transport: &mut impl Transport, id: ServerId, client_id: ClientId) -> bool {
         let Some(client) = self.clients.find_mut(client_id) else { return false };
         if !matches!(client.state, ClientState::Preparing { .. }) {
             return false;

@@ -13,7 +13,7 @@ use crate::statements::sql::{self, Drops};
 use crate::statements::{ClientStatements, Effect, Limits, ServerStatements, Shape, Statements};
 use pgwire::frame::{HEADER_BYTES, Head};
 use pgwire::message::{TransactionStatus, backend, frontend, parse};
-use pgwire::replies::{MAX_OWED, Origin, Owes, ReplyQueue};
+use pgwire::replies::{MAX_OWED, Origin, Owes, ReplyQueue, Simulated};
 
 /// Statements that one message may push out of a server.
 const MAX_EVICTIONS: usize = 16;
@@ -199,6 +199,18 @@ impl Translator<'_> {
     /// True if names may be about to change in a way that the next message depends on.
     fn must_wait(&self, replies: &ReplyQueue) -> bool {
         self.server.is_uncertain() || self.server.reset_was_sent() && replies.readies() > 0
+    }
+
+    /// A message of the pooler's own, ahead of the client's in the same batch. There is room for its answer.
+    fn inject(&mut self, tag: u8, effect: Effect, replies: &mut ReplyQueue) {
+        let _ = replies.sent_with_effect(tag, Origin::Injected);
+        self.server.note(effect);
+    }
+
+    /// The pooler answers in the server's place when it is this message's turn. There is room for that.
+    fn simulate(&mut self, answer: Simulated, effect: Effect, replies: &mut ReplyQueue) {
+        let _ = replies.simulate(answer);
+        self.server.note(effect);
     }
 
     /// What `write` appends goes to the server in place of the message, as far as that has come.

@@ -71,9 +71,11 @@ impl Translator<'_> {
         let held = self.server.holds(&statement);
         if held && !has_failed {
             self.replace(message, |_| ());
-            // There is room for it.
-            let _ = replies.simulate(Simulated::ParseComplete);
-            self.server.note(Effect::Prepare { name, statement, sent: false });
+            self.simulate(
+                Simulated::ParseComplete,
+                Effect::Prepare { name, statement, sent: false },
+                replies,
+            );
             return Taken::Noted;
         }
         if held {
@@ -197,9 +199,7 @@ impl Translator<'_> {
             return noted(replies.sent(tag::CLOSE, Origin::Client));
         };
         self.replace(message, |_| ());
-        // There is room for it.
-        let _ = replies.simulate(Simulated::CloseComplete);
-        self.server.note(Effect::Close { name, statement });
+        self.simulate(Simulated::CloseComplete, Effect::Close { name, statement }, replies);
         Taken::Noted
     }
 
@@ -217,9 +217,7 @@ impl Translator<'_> {
         self.make_room(message, statement, replies);
         self.insert(message, |output| frontend::parse(output, statement.name(), statement.body()));
         counters.server_parse_count += 1;
-        // There is room for it.
-        let _ = replies.sent_with_effect(tag::PARSE, Origin::Injected);
-        self.server.note(Effect::Inject(statement.clone()));
+        self.inject(tag::PARSE, Effect::Inject(statement.clone()), replies);
     }
 
     /// Has the server prepare [`GONE`], which works even in a failed transaction since it has no text.
@@ -228,10 +226,8 @@ impl Translator<'_> {
             frontend::close_statement(output, GONE);
             frontend::parse(output, GONE, NO_TEXT);
         });
-        // There is room for it.
-        let _ = replies.sent(tag::CLOSE, Origin::Injected);
-        let _ = replies.sent_with_effect(tag::PARSE, Origin::Injected);
-        self.server.note(effect);
+        self.inject(tag::CLOSE, Effect::Other, replies);
+        self.inject(tag::PARSE, effect, replies);
     }
 
     fn make_room(&mut self, message: &Message<'_>, statement: &Statement, replies: &mut ReplyQueue) {
@@ -243,9 +239,7 @@ impl Translator<'_> {
 
     fn evict(&mut self, message: &Message<'_>, victim: &Arc<Statement>, replies: &mut ReplyQueue) {
         self.insert(message, |output| frontend::close_statement(output, victim.name()));
-        // There is room for it.
-        let _ = replies.sent_with_effect(tag::CLOSE, Origin::Injected);
-        self.server.note(Effect::Evict(victim.clone()));
+        self.inject(tag::CLOSE, Effect::Evict(victim.clone()), replies);
     }
 
     /// Notes a message that goes to the server, with what it changes.

@@ -74,16 +74,13 @@ impl Translator<'_> {
         counters: &mut PoolCounters,
     ) {
         let text: Option<Box<[u8]>> = self.client.as_ref().and_then(|client| client.unnamed()).map(Box::from);
-        // There is room for it.
         if let Some(text) = text {
             self.insert(message, |output| frontend::parse(output, b"", &text));
             counters.server_parse_count += 1;
-            let _ = replies.sent_with_effect(tag::PARSE, Origin::Injected);
-            self.server.note(Effect::UnnamedInjected);
+            self.inject(tag::PARSE, Effect::UnnamedInjected, replies);
         } else {
             self.insert(message, |output| frontend::close_statement(output, b""));
-            let _ = replies.sent_with_effect(tag::CLOSE, Origin::Injected);
-            self.server.note(Effect::UnnamedClosed { of_client: false });
+            self.inject(tag::CLOSE, Effect::UnnamedClosed { of_client: false }, replies);
         }
     }
 
