@@ -210,7 +210,12 @@ impl Engine {
     }
 
     /// The parameters of a client that waited for that are set: its request goes out.
-    fn begin_after_parameters(&mut self, transport: &mut impl Transport, id: ServerId, client_id: ClientId) -> bool {
+    fn begin_after_parameters(
+        &mut self,
+        transport: &mut impl Transport,
+        id: ServerId,
+        client_id: ClientId,
+    ) -> bool {
         let Some(client) = self.clients.find_mut(client_id) else { return false };
         if !matches!(client.state, ClientState::Preparing { .. }) {
             return false;
