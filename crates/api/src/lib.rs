@@ -1,0 +1,1 @@
+//! Accounts, sign-in, clients, grants, contracts: the network's HTTP interface.

@@ -1,0 +1,1 @@
+//! The library for whoever joins a network: dial, hello, streams, and the api's calls.

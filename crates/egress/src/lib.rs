@@ -1,0 +1,1 @@
+//! Which addresses and ports may be reached.

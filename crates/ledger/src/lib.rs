@@ -1,0 +1,1 @@
+//! Grants, holds and blocks of bytes: the arithmetic.

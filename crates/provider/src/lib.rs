@@ -1,0 +1,1 @@
+//! The egress node that people run.

@@ -1,0 +1,1 @@
+//! SOCKS5 and HTTP CONNECT in, a stream through a provider out.

@@ -1,0 +1,1 @@
+//! The relay: holds the connections of providers, apps and proxies, and moves their streams.

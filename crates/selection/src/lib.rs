@@ -1,0 +1,1 @@
+//! Which provider carries a stream: options in user names, candidates, stickiness, retry budget.

@@ -1,0 +1,1 @@
+//! The network's tables: schema, migrations, queries, and the services' own pool.

@@ -1,0 +1,1 @@
+//! `holdfast up`: a whole network on one machine.

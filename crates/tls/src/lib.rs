@@ -1,0 +1,1 @@
+//! One TLS connection without I/O, and its exporter.

@@ -1,0 +1,1 @@
+//! Who is who in a network: identities, certificates, tokens, contracts' signatures, join links, revocations.

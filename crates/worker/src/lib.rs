@@ -1,0 +1,1 @@
+//! The recurring jobs of a network.
