@@ -16,8 +16,7 @@ mod table;
 mod tests;
 
 use crate::control::EngineHandle;
-use crate::tls::session::TlsSession;
-use crate::tls::stream::TlsStream;
+use crate::tls::suites;
 use averages::StatsHistory;
 use overload::Moment;
 use pooling::seam::ConsoleLogin;
@@ -26,6 +25,8 @@ use sessions::Sessions;
 use source::Source;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
+use tls::TlsSession;
+use tls::TlsStream;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -62,7 +63,7 @@ impl ConsoleStream {
     pub(crate) fn secured(self, session: TlsSession) -> Self {
         match self {
             Self::Tcp(stream) => {
-                let described = session.describe();
+                let described = suites::describe(&session);
                 Self::Tls(Box::new(TlsConsole { stream: TlsStream::new(stream, session), described }))
             }
             other => other,

@@ -14,9 +14,9 @@ mod turn;
 
 pub(crate) use turn::{Reactor, Seed};
 
-use crate::tls::session::TlsSession;
 use pooling::seam::{AttemptId, OpenedServer};
 use std::os::fd::OwnedFd;
+use tls::TlsSession;
 
 /// A server connection on its way from the login plane into the reactor.
 #[derive(Debug)]

@@ -2,12 +2,12 @@
 
 use crate::control::inbox::Letter;
 use crate::tls::ToServers;
-use crate::tls::session::TlsSession;
 use overload::cause::Cause;
 use pooling::seam::{CancelQuery, ConsoleLogin, DeriveVerifier, DerivedVerifier, OpenFailure, OpenServer};
 use settings::pooler::Keepalive;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use tls::TlsSession;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 /// Requests that have not been taken up; above what the engine's own bounds let through in one turn.

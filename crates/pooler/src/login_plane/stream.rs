@@ -3,13 +3,13 @@
 use super::failure::Failure;
 use crate::reactor::listener::set_keepalive;
 use crate::tls::ToServers;
-use crate::tls::session::TlsSession;
-use crate::tls::stream::TlsStream;
 use pgwire::startup::ssl_request;
 use settings::pooler::Keepalive;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
+use tls::TlsSession;
+use tls::TlsStream;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 

@@ -9,11 +9,11 @@ use super::turn::Readiness;
 use crate::control::Ask;
 use crate::control::inbox::Letter;
 use crate::tls::handshakes::{Handshakes, Step, Stepped};
-use crate::tls::session::{MAX_PENDING_BYTES, TlsError};
 use overload::Moment;
 use pgwire::message::frontend;
 use pooling::Engine;
 use pooling::connection::ConnectionId;
+use tls::{MAX_PENDING_BYTES, TlsError};
 
 /// Bytes of one receive, and the only read buffer of the data plane.
 pub(crate) const READ_BUFFER: usize = 64 * 1024;

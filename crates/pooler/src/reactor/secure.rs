@@ -1,8 +1,9 @@
 //! The TLS of one socket. A socket without it owns none of this.
 
-use crate::tls::session::{TlsError, TlsSession};
+use crate::tls::suites;
 use pgwire::scram::ChannelBinding;
 use std::sync::{Arc, Weak};
+use tls::{TlsError, TlsSession};
 
 /// TLS on a socket.
 #[derive(Debug)]
@@ -93,7 +94,7 @@ impl Secure {
 
     /// Version and suite, as PgBouncer prints them.
     pub(crate) fn describe(&self) -> String {
-        self.session.as_ref().map(TlsSession::describe).unwrap_or_default()
+        self.session.as_ref().map(suites::describe).unwrap_or_default()
     }
 
     pub(crate) fn into_session(self) -> Option<TlsSession> {

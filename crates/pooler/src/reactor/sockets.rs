@@ -6,7 +6,6 @@ use super::socket::{Sent, Socket};
 use crate::control::inbox::Inbox;
 use crate::login_plane::request::{HandOver, PlaneSender, Request, Way};
 use crate::tls::TlsContext;
-use crate::tls::session::TlsSession;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 use overload::Moment;
@@ -19,6 +18,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
+use tls::TlsSession;
 
 /// Unread bytes that are taken from a client before it is closed, so that they do not turn the end into a reset.
 const DRAIN_BYTES: usize = 16 * 1024;

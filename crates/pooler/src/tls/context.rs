@@ -3,7 +3,6 @@
 use super::authorities::ServerCheck;
 use super::certificate;
 use super::files::{FileError, Files, Identity, Which, roots};
-use super::session::{TlsError, TlsSession};
 use super::suites::{provider, versions};
 use pgwire::scram::ChannelBinding;
 use rustls::client::Resumption;
@@ -17,6 +16,7 @@ use settings::diagnostic::Diagnostic;
 use settings::pooler::{Loaded, SslMode, Tls};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use tls::{TlsError, TlsSession};
 
 /// The name of PostgreSQL's protocol in ALPN.
 const ALPN: &[u8] = b"postgresql";

@@ -1,8 +1,15 @@
 //! Certificates for tests, made when they run.
 
+use super::context::{ToClients, ToServers};
+use super::{TlsContext, load};
 use base64::Engine as _;
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, SignatureAlgorithm};
+use rcgen::{
+    BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, PKCS_ECDSA_P256_SHA256, SignatureAlgorithm,
+};
+use settings::pooler::load as load_settings;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tempfile::TempDir;
 
 /// An authority that signs certificates.
@@ -87,4 +94,25 @@ pub(crate) fn pem(label: &str, der: &[u8]) -> String {
     let lines: Vec<&str> =
         text.as_bytes().chunks(64).map(|line| std::str::from_utf8(line).unwrap()).collect();
     format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
+}
+
+/// Clients and servers of one context, where `general` is further lines of the settings.
+pub(crate) fn context(general: &str) -> (Arc<ToClients>, Arc<ToServers>) {
+    let authority = Authority::new();
+    let Certificate { pem, key_pem, .. } = authority.certify(&["localhost"], &PKCS_ECDSA_P256_SHA256);
+    let folder = Folder::new(&[("key.pem", &key_pem), ("cert.pem", &pem), ("ca.pem", &authority.pem)]);
+    let path = folder.path("pgbouncer.ini");
+    let at = folder.folder().display();
+    let text = format!(
+        "[databases]\n* = host=localhost\n[pgbouncer]\nlisten_addr = 127.0.0.1\nunix_socket_dir =\nauth_type = any\n\
+         client_tls_sslmode = require\nclient_tls_key_file = {at}/key.pem\nclient_tls_cert_file = {at}/cert.pem\n\
+         server_tls_sslmode = verify-full\nserver_tls_ca_file = {at}/ca.pem\n{general}\n"
+    );
+    std::fs::write(&path, text).unwrap();
+    let context = load(&load_settings(&path).unwrap(), &TlsContext::default()).unwrap();
+    (context.clients.unwrap(), context.servers.unwrap())
+}
+
+pub(crate) fn peer() -> SocketAddr {
+    "127.0.0.1:5432".parse().unwrap()
 }

@@ -1,6 +1,5 @@
 //! The dear steps of clients' handshakes, on threads of their own: a storm of them must not stop running clients.
 
-use super::session::{TlsError, TlsSession};
 use crate::control::inbox::{Inbox, Letter};
 use pooling::connection::ConnectionId;
 use std::collections::VecDeque;
@@ -8,6 +7,7 @@ use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::{fmt, io, thread};
+use tls::{TlsError, TlsSession};
 
 /// Steps that wait at once; above what the bounds of clients let through, each of whom has at most one.
 pub(crate) const MAX_WAITING: usize = 65_536;

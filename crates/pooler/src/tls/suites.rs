@@ -2,8 +2,9 @@
 
 use rustls::crypto::aws_lc_rs::{cipher_suite as suite, default_provider, kx_group};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup};
-use rustls::{CipherSuite as Number, ProtocolVersion, SupportedCipherSuite, SupportedProtocolVersion};
+use rustls::{ProtocolVersion, SupportedCipherSuite, SupportedProtocolVersion};
 use settings::pooler::{CipherSuite, KeyExchange, Tls};
+use tls::TlsSession;
 
 /// Each suite of the settings.
 const SUITES: [(CipherSuite, SupportedCipherSuite); 9] = [
@@ -51,8 +52,9 @@ fn group(group: KeyExchange) -> &'static dyn SupportedKxGroup {
 }
 
 /// What a connection has agreed on, as PgBouncer prints it: `TLSv1.3/TLS_AES_256_GCM_SHA384`, and before TLS 1.3 the
-/// group of the key exchange too.
-pub(super) fn describe(version: ProtocolVersion, suite: Number, group: Option<rustls::NamedGroup>) -> String {
+/// group of the key exchange too; empty before it is known.
+pub(crate) fn describe(session: &TlsSession) -> String {
+    let Some((version, suite, group)) = session.agreed() else { return String::new() };
     let name = SUITES.iter().find(|(_, known)| known.suite() == suite).map(|(name, _)| name.openssl_name());
     let name = name.unwrap_or("unknown");
     match version {

@@ -2,9 +2,7 @@
 
 use super::tests::{LIMIT, request, welcome};
 use super::*;
-use crate::tls::session::TlsSession;
-use crate::tls::session::tests::context;
-use crate::tls::stream::TlsStream;
+use crate::tls::fixtures::context;
 use crate::tls::{ToClients, ToServers};
 use overload::cause::Cause;
 use pgwire::message::{Severity, error_response};
@@ -12,6 +10,8 @@ use pgwire::startup::ssl_request;
 use settings::pooler::Keepalive;
 use std::io::Write as _;
 use std::sync::Arc;
+use tls::TlsSession;
+use tls::TlsStream;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -73,7 +73,7 @@ fn bytes_in_the_same_record_as_the_end_of_the_login_are_handed_over() {
     })
     .unwrap();
     assert_eq!(opened.server.leftover, notice);
-    assert_eq!(opened.tls.as_ref().unwrap().describe(), "TLSv1.3/TLS_AES_256_GCM_SHA384");
+    assert_eq!(crate::tls::suites::describe(opened.tls.as_ref().unwrap()), "TLSv1.3/TLS_AES_256_GCM_SHA384");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-use super::super::session::tests::{context, peer};
+use super::super::fixtures::{context, peer};
 use super::*;
 use mio::{Events, Poll, Token, Waker};
 use pooling::connection::{ClientId, SlabId};

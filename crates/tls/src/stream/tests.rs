@@ -1,16 +1,16 @@
 //! Two ends over a pipe that holds few bytes.
 
-use super::super::session::tests::{context, peer};
 use super::*;
+use crate::fixtures::Configs;
 use tokio::io::{AsyncReadExt, duplex};
 
 type Pipe = TlsStream<tokio::io::DuplexStream>;
 
 async fn ends(pipe_bytes: usize) -> (Pipe, Pipe) {
-    let (clients, servers) = context("");
+    let (client, server) = Configs::new(&rustls::version::TLS13).ends(false);
     let (ours, theirs) = duplex(pipe_bytes);
-    let mut client = TlsStream::new(ours, servers.connect("localhost", peer()).unwrap());
-    let mut server = TlsStream::new(theirs, clients.accept(false).unwrap());
+    let mut client = TlsStream::new(ours, client);
+    let mut server = TlsStream::new(theirs, server);
     let (one, other) = tokio::join!(client.handshake(), server.handshake());
     one.unwrap();
     other.unwrap();
@@ -74,9 +74,9 @@ async fn what_was_decrypted_but_not_read_is_handed_over() {
 
 #[tokio::test]
 async fn a_peer_without_tls_is_told_and_is_no_hang() {
-    let (clients, _) = context("");
+    let (_, server) = Configs::new(&rustls::version::TLS13).ends(false);
     let (ours, mut theirs) = duplex(10_000);
-    let mut server = TlsStream::new(ours, clients.accept(false).unwrap());
+    let mut server = TlsStream::new(ours, server);
     theirs.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
     assert_eq!(server.handshake().await.unwrap_err().kind(), io::ErrorKind::InvalidData);
     drop(server);

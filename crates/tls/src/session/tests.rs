@@ -1,37 +1,12 @@
 //! Our two ends against each other, with every way in which bytes may be cut.
 
-use super::super::context::{ToClients, ToServers};
-use super::super::fixtures::{Authority, Certificate, Folder};
-use super::super::{TlsContext, load};
 use super::*;
-use rcgen::PKCS_ECDSA_P256_SHA256;
-use settings::pooler::load as load_settings;
-use std::net::SocketAddr;
+use crate::fixtures::Configs;
+use rustls::SupportedProtocolVersion;
+use rustls::version::{TLS12, TLS13};
 
-/// Clients and servers of one context, where `general` is further lines of the settings.
-pub(crate) fn context(general: &str) -> (Arc<ToClients>, Arc<ToServers>) {
-    let authority = Authority::new();
-    let Certificate { pem, key_pem, .. } = authority.certify(&["localhost"], &PKCS_ECDSA_P256_SHA256);
-    let folder = Folder::new(&[("key.pem", &key_pem), ("cert.pem", &pem), ("ca.pem", &authority.pem)]);
-    let path = folder.path("pgbouncer.ini");
-    let at = folder.folder().display();
-    let text = format!(
-        "[databases]\n* = host=localhost\n[pgbouncer]\nlisten_addr = 127.0.0.1\nunix_socket_dir =\nauth_type = any\n\
-         client_tls_sslmode = require\nclient_tls_key_file = {at}/key.pem\nclient_tls_cert_file = {at}/cert.pem\n\
-         server_tls_sslmode = verify-full\nserver_tls_ca_file = {at}/ca.pem\n{general}\n"
-    );
-    std::fs::write(&path, text).unwrap();
-    let context = load(&load_settings(&path).unwrap(), &TlsContext::default()).unwrap();
-    (context.clients.unwrap(), context.servers.unwrap())
-}
-
-pub(crate) fn peer() -> SocketAddr {
-    "127.0.0.1:5432".parse().unwrap()
-}
-
-fn ends(general: &str) -> (TlsSession, TlsSession) {
-    let (clients, servers) = context(general);
-    (servers.connect("localhost", peer()).unwrap(), clients.accept(false).unwrap())
+fn ends(version: &'static SupportedProtocolVersion) -> (TlsSession, TlsSession) {
+    Configs::new(version).ends(false)
 }
 
 /// Gives `bytes` to a session in pieces; what it decrypts and what it answers.
@@ -58,24 +33,20 @@ fn shake(client: &mut TlsSession, server: &mut TlsSession, piece: usize) {
 
 #[test]
 fn a_handshake_works_however_its_bytes_are_cut() {
-    for general in ["", "client_tls_protocols = tlsv1.2"] {
+    for version in [&TLS12, &TLS13] {
         for piece in [1, 7, 1000, 100_000] {
-            let (mut client, mut server) = ends(general);
+            let (mut client, mut server) = ends(version);
             shake(&mut client, &mut server, piece);
             assert!(client.pending.is_empty() && server.pending.is_empty());
-            let version = if general.is_empty() {
-                "TLSv1.3/TLS_AES_256_GCM_SHA384"
-            } else {
-                "TLSv1.2/ECDHE-ECDSA-AES256-GCM-SHA384/ECDH=X25519"
-            };
-            assert_eq!((client.describe().as_str(), server.describe().as_str()), (version, version));
+            assert_eq!(client.agreed().map(|agreed| agreed.0), Some(version.version));
+            assert_eq!(client.agreed(), server.agreed());
         }
     }
 }
 
 #[test]
 fn data_arrives_whole_and_nothing_stays_behind_it() {
-    let (mut client, mut server) = ends("");
+    let (mut client, mut server) = ends(&TLS13);
     shake(&mut client, &mut server, 100_000);
     let data: Vec<u8> = (0..100_000_u32).map(|index| (index % 251) as u8).collect();
     let mut sealed = Vec::new();
@@ -93,7 +64,7 @@ fn data_arrives_whole_and_nothing_stays_behind_it() {
 
 #[test]
 fn what_fits_into_a_record_is_one_record() {
-    let (mut client, mut server) = ends("");
+    let (mut client, mut server) = ends(&TLS13);
     shake(&mut client, &mut server, 100_000);
     for (length, records) in [(1, 1), (RECORD_BYTES, 1), (RECORD_BYTES + 1, 2)] {
         let mut sealed = Vec::new();
@@ -110,7 +81,7 @@ fn what_fits_into_a_record_is_one_record() {
 
 #[test]
 fn an_end_in_good_order_is_told_from_what_stood_before_it() {
-    let (mut client, mut server) = ends("");
+    let (mut client, mut server) = ends(&TLS13);
     shake(&mut client, &mut server, 100_000);
     let mut sealed = Vec::new();
     client.encrypt(b"last words", &mut sealed).unwrap();
@@ -123,7 +94,7 @@ fn an_end_in_good_order_is_told_from_what_stood_before_it() {
 
 #[test]
 fn a_forged_byte_ends_the_connection_with_an_alert() {
-    let (mut client, mut server) = ends("");
+    let (mut client, mut server) = ends(&TLS13);
     shake(&mut client, &mut server, 100_000);
     let mut sealed = Vec::new();
     client.encrypt(b"select 1", &mut sealed).unwrap();
@@ -136,7 +107,7 @@ fn a_forged_byte_ends_the_connection_with_an_alert() {
 
 #[test]
 fn no_peer_makes_a_connection_hold_more_than_the_bound() {
-    let (_, mut server) = ends("");
+    let (_, mut server) = ends(&TLS13);
     // A ClientHello of 60,000 bytes in records of 1,000, which never ends.
     let mut record = vec![0x16, 3, 1, 0x03, 0xe8];
     record.extend_from_slice(&[1, 0, 0xea, 0x60]);
@@ -152,10 +123,8 @@ fn no_peer_makes_a_connection_hold_more_than_the_bound() {
 }
 
 #[test]
-fn direct_tls_must_name_the_protocol() {
-    let (clients, servers) = context("");
-    let mut client = servers.connect("localhost", peer()).unwrap();
-    let mut server = clients.accept(true).unwrap();
+fn a_protocol_must_be_named_where_it_is_required() {
+    let (mut client, mut server) = Configs::naming(None, b"holdfast/1").ends(true);
     let mut hello = Vec::new();
     client.process(&mut [], &mut Vec::new(), &mut hello).unwrap();
     let (_, flight) = feed(&mut server, &hello, 100_000).unwrap();
@@ -165,17 +134,9 @@ fn direct_tls_must_name_the_protocol() {
 
 #[test]
 fn a_client_of_another_protocol_is_told_so_by_an_alert() {
-    let (clients, _) = context("");
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let builder =
-        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-    let mut config = builder.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth();
-    config.alpn_protocols = vec![b"h2".to_vec()];
-    let mut client = TlsSession::connect(Arc::new(config), "localhost".try_into().unwrap()).unwrap();
-    let mut hello = Vec::new();
-    client.process(&mut [], &mut Vec::new(), &mut hello).unwrap();
-    let (mut plain, mut out) = (Vec::new(), Vec::new());
-    let mut server = clients.accept(false).unwrap();
+    let (mut client, mut server) = Configs::naming(Some(b"h2"), b"holdfast/1").ends(false);
+    let (mut plain, mut hello, mut out) = (Vec::new(), Vec::new(), Vec::new());
+    client.process(&mut [], &mut plain, &mut hello).unwrap();
     assert!(server.process(&mut hello, &mut plain, &mut out).is_err());
     let told = client.process(&mut out, &mut plain, &mut Vec::new()).unwrap_err().to_string();
     assert!(told.contains("NoApplicationProtocol"), "{told}");

@@ -1,32 +1,32 @@
 //! One TLS connection without I/O.
 
-use super::suites;
+use crate::exporter::{self, EXPORT_BYTES, Exporter};
 use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
 use rustls::pki_types::ServerName;
 use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
 use rustls::unbuffered::{ConnectionState, EncodeError, EncodeTlsData, EncryptError, UnbufferedStatus};
-use rustls::{ClientConfig, CommonState, ServerConfig};
+use rustls::{CipherSuite, ClientConfig, CommonState, NamedGroup, ProtocolVersion, ServerConfig};
 use std::fmt;
 use std::sync::Arc;
 
 /// Unread ciphertext that one connection may hold: a record (16 kB and a little), or the parts of a handshake message.
-pub(crate) const MAX_PENDING_BYTES: usize = 48 * 1024;
+pub const MAX_PENDING_BYTES: usize = 48 * 1024;
 /// More than any record of TLS 1.2 or 1.3 adds to what is in it: header, nonce, tag, type.
 const RECORD_OVERHEAD: usize = 64;
 /// Plain bytes of one record.
-const RECORD_BYTES: usize = 16 * 1024;
+pub const RECORD_BYTES: usize = 16 * 1024;
 
 /// A TLS connection that cannot go on. The texts hold nothing that was sent.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum TlsError {
+pub enum TlsError {
     /// The peer breaks the protocol, shows a bad certificate, or has nothing in common with us.
     #[error("{0}")]
     Rustls(#[from] rustls::Error),
     /// A handshake message longer than any honest one.
     #[error("handshake message longer than {MAX_PENDING_BYTES} bytes")]
     TooLong,
-    /// TLS began at once, but not for PostgreSQL (PostgreSQL 17 refuses it likewise).
-    #[error("direct TLS without ALPN: the protocol \"postgresql\" was not asked for")]
+    /// The peer had to name the application's protocol, and did not.
+    #[error("TLS without ALPN: the protocol that is spoken here was not asked for")]
     NoAlpn,
     /// A bug of ours or of rustls.
     #[error("TLS state is out of order: {0}")]
@@ -34,13 +34,14 @@ pub(crate) enum TlsError {
 }
 
 /// A connection, ours being either end. It owns no buffer but for a record that is half there.
-pub(crate) struct TlsSession {
+pub struct TlsSession {
     end: Box<End>,
     pending: Vec<u8>,
     peer_closed: bool,
     /// Nothing may be sent after an error.
     failed: bool,
     requires_alpn: bool,
+    exporter: Option<Box<Exporter>>,
 }
 
 enum End {
@@ -49,48 +50,62 @@ enum End {
 }
 
 impl TlsSession {
-    /// The server's end, towards a client. `requires_alpn`: it must ask for PostgreSQL's protocol by name.
-    pub(crate) fn accept(config: Arc<ServerConfig>, requires_alpn: bool) -> Result<Self, TlsError> {
+    /// The server's end, towards a client. `requires_alpn`: it must name one of the protocols of
+    /// `config`.
+    ///
+    /// # Errors
+    /// `config` is not usable.
+    pub fn accept(config: Arc<ServerConfig>, requires_alpn: bool) -> Result<Self, TlsError> {
         Ok(Self::new(End::Server(UnbufferedServerConnection::new(config)?), requires_alpn))
     }
 
     /// The client's end, towards a server; [`Self::process`] gives the first bytes.
-    pub(crate) fn connect(config: Arc<ClientConfig>, name: ServerName<'static>) -> Result<Self, TlsError> {
+    ///
+    /// # Errors
+    /// `config` is not usable.
+    pub fn connect(config: Arc<ClientConfig>, name: ServerName<'static>) -> Result<Self, TlsError> {
         Ok(Self::new(End::Client(UnbufferedClientConnection::new(config, name)?), false))
     }
 
     fn new(end: End, requires_alpn: bool) -> Self {
-        Self { end: Box::new(end), pending: Vec::new(), peer_closed: false, failed: false, requires_alpn }
+        Self {
+            end: Box::new(end),
+            pending: Vec::new(),
+            peer_closed: false,
+            failed: false,
+            requires_alpn,
+            exporter: None,
+        }
     }
 
     /// Application data can not be sent and received yet.
-    pub(crate) fn is_handshaking(&self) -> bool {
+    pub fn is_handshaking(&self) -> bool {
         self.common().is_handshaking()
     }
 
     /// The dear part of the handshake, key exchange and signature, is still to come.
-    pub(crate) fn is_dear(&self) -> bool {
+    pub fn is_dear(&self) -> bool {
         self.is_handshaking() && self.common().negotiated_key_exchange_group().is_none()
     }
 
     /// The peer has ended the stream in good order; nothing more comes.
-    pub(crate) const fn peer_closed(&self) -> bool {
+    pub const fn peer_closed(&self) -> bool {
         self.peer_closed
     }
 
     /// Ciphertext that is to be processed later, with more.
-    pub(crate) fn set_pending(&mut self, bytes: Vec<u8>) {
+    pub fn set_pending(&mut self, bytes: Vec<u8>) {
         self.pending = bytes;
     }
 
     /// The ciphertext that waits for its rest, to be given back with it.
-    pub(crate) fn pending(&mut self) -> Vec<u8> {
+    pub fn pending(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.pending)
     }
 
     /// Moves the ciphertext that waits for its rest to the front of `buffer`, which must have room for
     /// [`MAX_PENDING_BYTES`]; gives its length.
-    pub(crate) fn take_pending(&mut self, buffer: &mut [u8]) -> usize {
+    pub fn take_pending(&mut self, buffer: &mut [u8]) -> usize {
         let pending = std::mem::take(&mut self.pending);
         buffer[..pending.len()].copy_from_slice(&pending);
         pending.len()
@@ -99,18 +114,25 @@ impl TlsSession {
     /// Decrypts all whole records of `incoming` (what [`Self::take_pending`] gave and what came behind it), in place, and
     /// keeps the rest. What the records held is added to `plain`, what the peer is to be sent to `out`, also on an error:
     /// then it is the alert that says why.
-    pub(crate) fn process(
+    ///
+    /// # Errors
+    /// The connection cannot go on.
+    pub fn process(
         &mut self,
         incoming: &mut [u8],
         plain: &mut Vec<u8>,
         out: &mut Vec<u8>,
     ) -> Result<(), TlsError> {
         let was_handshaking = self.requires_alpn && self.is_handshaking();
+        let handshakes = self.exporter.is_none() && self.is_handshaking();
         let mut progress = Progress::default();
         let result = match &mut *self.end {
             End::Client(connection) => drive(connection, incoming, plain, out, &mut progress),
             End::Server(connection) => drive(connection, incoming, plain, out, &mut progress),
         };
+        if handshakes {
+            self.exporter = exporter::take();
+        }
         self.peer_closed |= progress.peer_closed;
         self.failed |= result.is_err();
         result?;
@@ -127,17 +149,23 @@ impl TlsSession {
     }
 
     /// Nothing more is to be asked of it.
-    pub(crate) const fn give_up(&mut self) {
+    pub const fn give_up(&mut self) {
         self.failed = true;
     }
 
     /// Adds `plain`, encrypted, to `out`: as one record if it fits into one.
-    pub(crate) fn encrypt(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), TlsError> {
+    ///
+    /// # Errors
+    /// Nothing can be sent: the handshake is not done, or the connection has failed.
+    pub fn encrypt(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), TlsError> {
         self.send(Some(plain), out)
     }
 
     /// Adds the announcement that nothing more will be sent.
-    pub(crate) fn close_notify(&mut self, out: &mut Vec<u8>) -> Result<(), TlsError> {
+    ///
+    /// # Errors
+    /// As for [`Self::encrypt`].
+    pub fn close_notify(&mut self, out: &mut Vec<u8>) -> Result<(), TlsError> {
         self.send(None, out)
     }
 
@@ -151,15 +179,25 @@ impl TlsSession {
         }
     }
 
-    /// Version and suite, as PgBouncer prints them; empty before they are known.
-    pub(crate) fn describe(&self) -> String {
+    /// Version, suite and group of the key exchange (none if a ticket did without); `None` before they are known.
+    pub fn agreed(&self) -> Option<(ProtocolVersion, CipherSuite, Option<NamedGroup>)> {
         let common = self.common();
-        let (Some(version), Some(suite)) = (common.protocol_version(), common.negotiated_cipher_suite())
-        else {
-            return String::new();
-        };
-        let group = common.negotiated_key_exchange_group().map(|group| group.name());
-        suites::describe(version, suite.suite(), group)
+        let (version, suite) = (common.protocol_version()?, common.negotiated_cipher_suite()?);
+        Some((version, suite.suite(), common.negotiated_key_exchange_group().map(|group| group.name())))
+    }
+
+    /// The application's protocol that was agreed on (RFC 7301).
+    pub fn alpn(&self) -> Option<&[u8]> {
+        self.common().alpn_protocol()
+    }
+
+    /// Keying material for which nothing but this connection has the secret (RFC 8446 §7.5), with an empty context. The
+    /// configuration must have been [`crate::exporting`]; `None` otherwise, before the handshake is done, and before TLS 1.3.
+    pub fn export(&self, label: &[u8]) -> Option<[u8; EXPORT_BYTES]> {
+        if self.is_handshaking() {
+            return None;
+        }
+        self.exporter.as_ref()?.derive(label)
     }
 
     fn common(&self) -> &CommonState {
@@ -308,4 +346,4 @@ fn append(
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

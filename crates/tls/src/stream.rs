@@ -13,7 +13,7 @@ const WRITE_BYTES: usize = 16 * 1024;
 
 /// A stream with TLS on it. Between two calls it holds what the caller has not read or the peer has not taken.
 #[derive(Debug)]
-pub(crate) struct TlsStream<S> {
+pub struct TlsStream<S> {
     stream: S,
     session: TlsSession,
     plain: Vec<u8>,
@@ -25,7 +25,7 @@ pub(crate) struct TlsStream<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
     /// `session` as it stands, be it new or handed over.
-    pub(crate) const fn new(stream: S, session: TlsSession) -> Self {
+    pub const fn new(stream: S, session: TlsSession) -> Self {
         Self { stream, session, plain: Vec::new(), plain_read: 0, out: Vec::new(), out_sent: 0, ended: false }
     }
 
@@ -33,7 +33,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
     ///
     /// # Errors
     /// It fails, or the stream does; of kind `InvalidData` if it is the handshake.
-    pub(crate) async fn handshake(&mut self) -> io::Result<()> {
+    pub async fn handshake(&mut self) -> io::Result<()> {
         let mut received = self.process(&mut []).map(|()| 1);
         loop {
             // Whatever came of it: after an error it is the alert.
@@ -51,13 +51,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
     }
 
     /// The stream, the session, and what has been decrypted but not read. Everything must have been flushed.
-    pub(crate) fn into_parts(mut self) -> (S, TlsSession, Vec<u8>) {
+    pub fn into_parts(mut self) -> (S, TlsSession, Vec<u8>) {
         let plain = self.plain.split_off(self.plain_read);
         (self.stream, self.session, plain)
     }
 
     /// The stream below.
-    pub(crate) const fn stream(&self) -> &S {
+    pub const fn stream(&self) -> &S {
         &self.stream
     }
 
