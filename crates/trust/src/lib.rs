@@ -1,1 +1,3 @@
 //! Who is who in a network: identities, certificates, tokens, contracts' signatures, join links, revocations.
+
+pub mod api;

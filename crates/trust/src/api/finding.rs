@@ -1,0 +1,85 @@
+//! Providers and places, and what a proxy says about the exits that it used.
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// The most candidates in one answer, and the default of `limit`.
+pub const MOST_CANDIDATES: usize = 200;
+/// The most exits in one report.
+pub const MOST_EXITS: usize = 1_000;
+
+/// `GET /v1/candidates?country=DE&provider=…&limit=…`: connected providers in random order.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CandidatesAnswer {
+    /// At most [`MOST_CANDIDATES`].
+    pub candidates: Vec<Candidate>,
+    /// The api's clock.
+    pub now_ms: u64,
+    /// Connected providers of the network that fit, whether listed here or not.
+    pub connected: u64,
+    /// Registered and not disabled providers that fit, connected or not.
+    pub registered: u64,
+}
+
+/// A provider to dial.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Candidate {
+    /// Its name.
+    pub provider: Uuid,
+    /// Its start.
+    pub epoch: u64,
+    /// 64 bytes: Ed25519 key, X25519 key (to seal to).
+    pub identity: String,
+    /// The relay that has it, `host:port`.
+    pub relay: String,
+    /// Two capital letters, if it said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub country: Option<String>,
+    /// Since when it has been connected.
+    pub connected_at_ms: u64,
+    /// The last time that its relay said that it lives.
+    pub seen_at_ms: u64,
+}
+
+/// `GET /v1/locations`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LocationsAnswer {
+    /// One for each country that a connected provider named; the others stand under no country.
+    pub locations: Vec<Location>,
+}
+
+/// Connected providers of one country.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Location {
+    /// Two capital letters; absent: not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub country: Option<String>,
+    /// How many.
+    pub connected: u64,
+}
+
+/// `POST /v1/exits`, by a proxy: again is the same.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExitsRequest {
+    /// At most [`MOST_EXITS`].
+    pub exits: Vec<Exit>,
+}
+
+/// One stream that left through a provider. Kept for a bounded time, for the abuse look-up only.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Exit {
+    /// Chosen by the proxy, one a stream.
+    pub exit: Uuid,
+    /// The login that used it.
+    pub proxy_account: String,
+    /// The provider.
+    pub provider: Uuid,
+    /// The target's port.
+    pub port: u16,
+    /// When the stream was opened.
+    pub opened_at_ms: u64,
+    /// When it ended.
+    pub closed_at_ms: u64,
+}
