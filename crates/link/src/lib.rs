@@ -1,1 +1,40 @@
-//! The network's own protocol without I/O: frames, sessions, credit, sealing, pacing (`docs/protocol.md`).
+//! The network's own protocol without I/O: what a provider, an app or a proxy speaks with a relay.
+//!
+//! `docs/protocol.md` is its definition; sections are cited as "§2". Bytes and moments come in, bytes and decisions go out; who
+//! reads sockets and clocks is in `client` and `relay`.
+//!
+//! - [`Frame`], [`Kind`]: where a frame begins and ends (§2)
+//! - [`message`]: the payloads that are fields (§3, §4)
+//! - [`Code`]: why something was refused or ended (§7)
+//! - [`seal`]: what keeps a stream's content from the relay (§6)
+//! - [`SendCredit`], [`ReceiveCredit`]: how much may be sent (§5)
+//! - [`Heartbeat`], [`Comeback`]: when a silent peer is given up, and when to come back (§3)
+
+mod code;
+mod comeback;
+mod credit;
+mod fields;
+mod frame;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
+mod heartbeat;
+pub mod message;
+pub mod seal;
+
+pub use code::Code;
+pub use comeback::{Comeback, Pace, parse_wait, write_wait};
+pub use credit::{Overrun, ReceiveCredit, SendCredit};
+pub use fields::Malformed;
+pub use frame::{Frame, HEADER_BYTES, Header, Kind, MAX_FRAME_BYTES, MAX_PAYLOAD_BYTES, write_frame};
+pub use heartbeat::{Beat, Heartbeat};
+
+/// The protocol's name in ALPN (RFC 7301).
+pub const ALPN: &[u8] = b"holdfast/1";
+/// The version of this protocol.
+pub const VERSION: u8 = 1;
+/// The label of the keying material that a hello signs (§3).
+pub const HELLO_EXPORT_LABEL: &[u8] = b"EXPORTER-holdfast-hello";
+/// A hello must come within this time (§3).
+pub const HELLO_LIMIT: std::time::Duration = std::time::Duration::from_secs(5);
+/// A peer that takes no bytes for this long is given up (§3).
+pub const WRITE_LIMIT: std::time::Duration = std::time::Duration::from_secs(30);
