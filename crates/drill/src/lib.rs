@@ -6,6 +6,7 @@
 
 pub mod account;
 pub mod cost;
+pub mod name_server;
 pub mod peer;
 pub mod port;
 pub mod postgres;
