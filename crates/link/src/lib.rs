@@ -32,8 +32,6 @@ pub use heartbeat::{Beat, Heartbeat};
 pub const ALPN: &[u8] = b"holdfast/1";
 /// The version of this protocol.
 pub const VERSION: u8 = 1;
-/// The label of the keying material that a hello signs (§3).
-pub const HELLO_EXPORT_LABEL: &[u8] = b"EXPORTER-holdfast-hello";
 /// A hello must come within this time (§3).
 pub const HELLO_LIMIT: std::time::Duration = std::time::Duration::from_secs(5);
 /// A peer that takes no bytes for this long is given up (§3).

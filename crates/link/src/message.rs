@@ -8,7 +8,7 @@ mod stream;
 mod welcome;
 
 pub use connection::{Contract, Drain, Refuse};
-pub use hello::{Hello, Role, signed_part};
+pub use hello::Hello;
 pub use stream::{Moved, Open, Opened, Reset, decode_credit, write_credit};
 pub use welcome::Welcome;
 

@@ -4,6 +4,7 @@ use crate::fields::{Fields, Malformed, put, shorten};
 use crate::frame::{Kind, write_frame};
 use std::borrow::Cow;
 use std::time::Duration;
+use uuid::Uuid;
 
 /// A connection (stream 0) or an open is refused (§7). After the first, the sender closes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,6 +100,8 @@ impl Drain {
 pub struct Contract<'a> {
     /// As the api has signed it.
     pub text: &'a str,
+    /// The contract that it goes on for, shown on this connection before.
+    pub follows: Option<Uuid>,
 }
 
 impl<'a> Contract<'a> {
@@ -107,19 +110,26 @@ impl<'a> Contract<'a> {
     /// # Errors
     /// The opener breaks the protocol.
     pub fn decode(payload: &'a [u8]) -> Result<Self, Malformed> {
-        let mut text = None;
+        let (mut text, mut follows) = (None, None);
         for field in Fields::new(payload) {
             let field = field?;
-            if field.tag == 1 {
-                text = Some(field.text(MAX_TOKEN_BYTES)?);
+            match field.tag {
+                1 => text = Some(field.text(MAX_TOKEN_BYTES)?),
+                2 => follows = Some(field.uuid()?),
+                _ => {}
             }
         }
-        Ok(Self { text: text.ok_or(Malformed::Missing(1))? })
+        Ok(Self { text: text.ok_or(Malformed::Missing(1))?, follows })
     }
 
     /// Adds the frame.
     pub fn write(&self, out: &mut Vec<u8>) {
-        write_frame(out, Kind::Contract, 0, |out| put(out, 1, self.text.as_bytes()));
+        write_frame(out, Kind::Contract, 0, |out| {
+            put(out, 1, self.text.as_bytes());
+            if let Some(follows) = self.follows {
+                put(out, 2, follows.as_bytes());
+            }
+        });
     }
 }
 

@@ -2,38 +2,7 @@ use super::{MAX_SOFTWARE_BYTES, MAX_TOKEN_BYTES};
 use crate::VERSION;
 use crate::fields::{Fields, Malformed, put, shorten};
 use crate::frame::{Kind, write_frame};
-
-/// What a client is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Role {
-    /// It carries streams out to the world.
-    Provider,
-    /// It opens streams for the one person at it.
-    App,
-    /// It opens streams for many accounts.
-    Proxy,
-}
-
-impl Role {
-    /// Its number on the wire.
-    #[must_use]
-    pub const fn number(self) -> u8 {
-        match self {
-            Self::Provider => 1,
-            Self::App => 2,
-            Self::Proxy => 3,
-        }
-    }
-
-    const fn from_number(number: u8) -> Option<Self> {
-        match number {
-            1 => Some(Self::Provider),
-            2 => Some(Self::App),
-            3 => Some(Self::Proxy),
-            _ => None,
-        }
-    }
-}
+use trust::Role;
 
 /// A client says who it is (§3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +17,7 @@ pub struct Hello<'a> {
     pub identity: &'a [u8; 64],
     /// The number of its start.
     pub epoch: u64,
-    /// The signature of [`signed_part`].
+    /// That it holds the keys, and for this very connection ([`trust::Proof::hello`]).
     pub proof: &'a [u8; 64],
     /// Name and version of its software.
     pub software: &'a str,
@@ -104,15 +73,4 @@ impl<'a> Hello<'a> {
     pub const fn is_spoken(&self) -> bool {
         self.version == VERSION
     }
-}
-
-/// What the proof in a hello signs: for this network, this epoch, and the keying material `exported` from this very
-/// connection.
-#[must_use]
-pub fn signed_part(network: &[u8; 32], epoch: u64, exported: &[u8; 32]) -> Vec<u8> {
-    let mut signed = b"holdfast hello 1\0".to_vec();
-    signed.extend_from_slice(network);
-    signed.extend_from_slice(&epoch.to_be_bytes());
-    signed.extend_from_slice(exported);
-    signed
 }

@@ -3,6 +3,7 @@ use crate::code::Code;
 use crate::fields::Malformed;
 use crate::frame::{Frame, HEADER_BYTES, Kind};
 use std::time::Duration;
+use trust::Role;
 use uuid::Uuid;
 
 fn payload(frame: &[u8], kind: Kind) -> &[u8] {

@@ -1,0 +1,185 @@
+//! One connection to a relay, and the streams on it.
+//!
+//! [`driver`] reads and keeps time; whoever has something to send writes it under the lock, and flushes at once. So
+//! a byte that comes in at one socket goes out at the other without a task in between.
+
+mod driver;
+mod frames;
+mod opening;
+mod outbox;
+mod scratch;
+mod state;
+
+pub use opening::{Contract, IncomingOpen, OpenRequest};
+
+use crate::clock::Clock;
+use crate::connect::{self, Admitted, Identification};
+use crate::error::LinkError;
+use ::link::message::Welcome;
+use ::link::{ALPN, Code};
+use rustls::ClientConfig;
+use state::State;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::sync::{Notify, mpsc, watch};
+use trust::CertificateRole;
+
+pub(crate) use opening::Fresh;
+pub(crate) use outbox::HIGH_WATER_BYTES;
+pub(crate) use scratch::with_scratch;
+pub(crate) use state::StreamState;
+
+/// Opens that wait to be taken from a link; more are refused.
+pub const MAX_INCOMING: usize = 256;
+
+/// How a link stands.
+#[derive(Clone, Debug)]
+pub enum Phase {
+    /// It carries streams.
+    Up,
+    /// The relay wants its clients to go elsewhere; streams that stand may end.
+    Draining {
+        /// Until then.
+        deadline: Duration,
+        /// Dial anew at a random moment within this time.
+        spread: Duration,
+        /// Where to.
+        addresses: Vec<String>,
+    },
+    /// It is over.
+    Ended(LinkError),
+}
+
+/// A handle of a connection to a relay; copies are cheap. The connection ends when the last handle and the last stream are
+/// gone, or with [`Link::close`].
+#[derive(Clone, Debug)]
+pub struct Link(Arc<Handle>);
+
+#[derive(Debug)]
+struct Handle(Arc<Shared>);
+
+/// What the driver, the handles and the streams of one link share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) socket: TcpStream,
+    pub(crate) who: Identification,
+    pub(crate) welcome: Welcome,
+    pub(crate) clock: Clock,
+    state: Mutex<State>,
+    /// The driver is to look again.
+    pub(crate) poke: Notify,
+    pub(crate) phase: watch::Sender<Phase>,
+    /// Where opens go; a client that carries no streams refuses them.
+    incoming: Option<mpsc::Sender<IncomingOpen>>,
+}
+
+impl Link {
+    /// Dials a relay (`host:port`) and says hello. Opens of others go to `incoming`, if there is one. The connection is kept by a
+    /// task of this runtime.
+    ///
+    /// # Errors
+    /// See [`LinkError`].
+    pub async fn connect(
+        address: &str,
+        who: Identification,
+        incoming: Option<mpsc::Sender<IncomingOpen>>,
+    ) -> Result<Self, LinkError> {
+        let config = tls_config(&who)?;
+        let admitted = connect::connect(address, &config, &who).await?;
+        Ok(Self::start(admitted, who, incoming))
+    }
+
+    fn start(admitted: Admitted, who: Identification, incoming: Option<mpsc::Sender<IncomingOpen>>) -> Self {
+        let Admitted { socket, tls, welcome, rest } = admitted;
+        let clock = Clock::start();
+        let fresh = Fresh::new(who.epoch);
+        let state = State::new(tls, rest, fresh, &welcome, clock.now());
+        let shared = Arc::new(Shared {
+            socket,
+            who,
+            welcome,
+            clock,
+            state: Mutex::new(state),
+            poke: Notify::new(),
+            phase: watch::Sender::new(Phase::Up),
+            incoming,
+        });
+        tokio::spawn(driver::run(Arc::clone(&shared)));
+        Self(Arc::new(Handle(shared)))
+    }
+
+    /// What the relay said at the start.
+    #[must_use]
+    pub fn welcome(&self) -> &Welcome {
+        &self.shared().welcome
+    }
+
+    /// How it stands, and how it comes to stand.
+    #[must_use]
+    pub fn phase(&self) -> watch::Receiver<Phase> {
+        self.shared().phase.subscribe()
+    }
+
+    /// It carries new streams.
+    #[must_use]
+    pub fn is_up(&self) -> bool {
+        matches!(*self.shared().phase.borrow(), Phase::Up)
+    }
+
+    /// Waits until it is over.
+    pub async fn ended(&self) -> LinkError {
+        let mut phase = self.phase();
+        loop {
+            if let Phase::Ended(error) = &*phase.borrow_and_update() {
+                return error.clone();
+            }
+            if phase.changed().await.is_err() {
+                return LinkError::Closed;
+            }
+        }
+    }
+
+    /// The last round trip of a ping, if there was one.
+    #[must_use]
+    pub fn round_trip(&self) -> Option<Duration> {
+        self.shared().lock().round_trip
+    }
+
+    /// Streams that stand.
+    #[must_use]
+    pub fn streams(&self) -> usize {
+        self.shared().lock().streams.len()
+    }
+
+    /// Ends it: the relay is told, streams are reset.
+    pub fn close(&self) {
+        self.shared().lock().close(Code::Leaving, LinkError::Closed);
+        self.shared().poke.notify_one();
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.0.0
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.0.lock().unwanted = true;
+        self.0.poke.notify_one();
+    }
+}
+
+impl Shared {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn tls_config(who: &Identification) -> Result<Arc<ClientConfig>, LinkError> {
+    let config = trust::client_config(who.network, CertificateRole::Relay, &[ALPN]);
+    let config = config.map_err(|error| LinkError::Tls(error.to_string()))?;
+    let mut config = Arc::unwrap_or_clone(config);
+    config.key_log = tls::exporting();
+    Ok(Arc::new(config))
+}

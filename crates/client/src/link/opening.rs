@@ -1,0 +1,331 @@
+//! How streams come to be, at both ends.
+
+use super::state::{State, StreamState, Verdict};
+use super::{Link, MAX_INCOMING, Shared};
+use crate::clock::unix_ms;
+use crate::error::OpenError;
+use crate::stream::Stream;
+use ::link::message::{Contract as ContractFrame, Open, Opened, Refuse};
+use ::link::seal::{Answer, Family, Freshness, Initiator, Parties, Request, Responder, Target};
+use ::link::{Code, Kind, write_frame};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+use trust::{ClientId, ContractId};
+
+/// An answer may come so much later than the deadline that was named: it is on its way.
+const DEADLINE_GRACE: Duration = Duration::from_millis(500);
+
+/// What pays for a stream.
+#[derive(Clone, Debug)]
+pub struct Contract {
+    /// Its name.
+    pub id: ContractId,
+    /// As the api has signed it.
+    pub text: Arc<str>,
+    /// The contract that it goes on for.
+    pub follows: Option<ContractId>,
+}
+
+/// A stream that is wanted.
+#[derive(Clone, Debug)]
+pub struct OpenRequest {
+    /// From which provider.
+    pub provider: ClientId,
+    /// Which start of it; 0 for any.
+    pub provider_epoch: u64,
+    /// Its X25519 key, as the api gave it.
+    pub provider_key: [u8; 32],
+    /// Where to.
+    pub target: Target,
+    /// By which addresses.
+    pub family: Family,
+    /// What pays.
+    pub contract: Contract,
+    /// The answer is worth nothing after this time.
+    pub deadline: Duration,
+}
+
+/// A stream, and the address that the provider has reached.
+pub(crate) type Reached = (Stream, std::net::IpAddr);
+
+impl Link {
+    /// Opens a stream through a provider of this relay. Dropping the future tells the relay that nobody waits any more.
+    ///
+    /// # Errors
+    /// See [`OpenError`]; nothing was sent to the target.
+    pub async fn open(&self, request: &OpenRequest) -> Result<Reached, OpenError> {
+        let shared = self.shared();
+        let parties = parties(shared, request.provider, shared.who.client, request.contract.id);
+        let asked = Request {
+            time_ms: unix_ms(),
+            provider_epoch: request.provider_epoch,
+            target: request.target.clone(),
+            family: request.family,
+        };
+        let private = seal_secret(shared)?;
+        let initiator = Initiator::new(&private, &request.provider_key, &parties, &asked);
+        let (initiator, seal) =
+            initiator.map_err(|error| OpenError::refused(Code::SealInvalid, error.to_string()))?;
+        let (verdict, answered) = oneshot::channel();
+        let id = {
+            let mut state = shared.lock();
+            let id = state.begin(shared, initiator, verdict)?;
+            state.show(&request.contract);
+            let open = Open {
+                provider: Some((request.provider.0, request.provider_epoch)),
+                opener: None,
+                contract: request.contract.id.0,
+                deadline_ms: u32::try_from(request.deadline.as_millis()).unwrap_or(u32::MAX),
+                hops: 0,
+                window_bytes: shared.welcome.window_bytes,
+                seal: &seal,
+            };
+            open.write(id, &mut state.out.frames);
+            state.flush(shared);
+            id
+        };
+        // From here on, whoever drops this future drops the stream.
+        let stream = Stream::new(Arc::clone(shared), id);
+        let answered = tokio::time::timeout(request.deadline + DEADLINE_GRACE, answered).await;
+        let late = || OpenError::refused(Code::Timeout, "the relay did not answer within the deadline");
+        match answered.map_err(|_| late())?.map_err(|_| late())?? {
+            Answer::Connected(address) => Ok((stream, address)),
+            Answer::Failed { code, cause } => Err(OpenError::refused(code, cause)),
+        }
+    }
+
+    /// Shows a contract, so that streams of the one that it follows go on with it.
+    pub fn show(&self, contract: &Contract) {
+        let mut state = self.shared().lock();
+        state.show(contract);
+        state.flush(self.shared());
+    }
+}
+
+impl State {
+    fn begin(
+        &mut self,
+        shared: &Shared,
+        initiator: Initiator,
+        verdict: oneshot::Sender<Verdict>,
+    ) -> Result<u32, OpenError> {
+        if let Some(ending) = &self.ending {
+            return Err(OpenError::Link(ending.clone()));
+        }
+        let most = usize::try_from(shared.welcome.streams).unwrap_or(usize::MAX);
+        if self.streams.len() >= most {
+            return Err(OpenError::refused(
+                Code::TooManyStreams,
+                "this link carries as many streams as it may",
+            ));
+        }
+        let id = self.next_stream;
+        self.next_stream = id.checked_add(1).ok_or_else(|| {
+            OpenError::refused(Code::TooManyStreams, "this link has used up its numbers: a new one is needed")
+        })?;
+        let mut stream = StreamState::new(shared, 0, shared.clock.now());
+        stream.opening = Some((initiator, verdict));
+        self.streams.insert(id, stream);
+        Ok(id)
+    }
+
+    fn show(&mut self, contract: &Contract) {
+        if self.shown.contains(&contract.id) {
+            return;
+        }
+        if self.shown.len() >= super::state::MAX_SHOWN {
+            self.shown.clear();
+        }
+        self.shown.insert(contract.id);
+        let follows = contract.follows.map(|contract| contract.0);
+        ContractFrame { text: &contract.text, follows }.write(&mut self.out.frames);
+    }
+}
+
+/// Which first messages this start has seen.
+#[derive(Debug)]
+pub(crate) struct Fresh(Freshness);
+
+impl Fresh {
+    pub(super) fn new(epoch: u64) -> Self {
+        Self(Freshness::new(epoch))
+    }
+}
+
+/// A stream that somebody wants from this provider. Dropping it refuses it.
+#[derive(Debug)]
+pub struct IncomingOpen {
+    shared: Arc<Shared>,
+    id: u32,
+    request: Request,
+    opener: ClientId,
+    contract: ContractId,
+    deadline: Duration,
+    /// Taken by the answer.
+    answer: Option<(Responder, u32)>,
+}
+
+impl IncomingOpen {
+    /// Where to.
+    #[must_use]
+    pub const fn target(&self) -> &Target {
+        &self.request.target
+    }
+
+    /// By which addresses.
+    #[must_use]
+    pub const fn family(&self) -> Family {
+        self.request.family
+    }
+
+    /// Who asks, as the relay says.
+    #[must_use]
+    pub const fn opener(&self) -> ClientId {
+        self.opener
+    }
+
+    /// What pays.
+    #[must_use]
+    pub const fn contract(&self) -> ContractId {
+        self.contract
+    }
+
+    /// What was left of the opener's deadline when it came.
+    #[must_use]
+    pub const fn deadline(&self) -> Duration {
+        self.deadline
+    }
+
+    /// The opener has left: no work is to be done for it.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        let state = self.shared.lock();
+        state.ending.is_some() || state.streams.get(&self.id).is_none_or(|stream| stream.reset.is_some())
+    }
+
+    /// The target is connected, at `address`: the opener is told, and the stream begins.
+    ///
+    /// # Errors
+    /// The opener has left meanwhile, or the link has ended.
+    pub fn accept(mut self, address: std::net::IpAddr) -> Result<Stream, OpenError> {
+        let Some((responder, window)) = self.answer.take() else {
+            return Err(OpenError::refused(Code::Cancelled, "answered already"));
+        };
+        // Made first: whatever goes wrong, the stream goes with its handle.
+        let stream = Stream::new(Arc::clone(&self.shared), self.id);
+        self.reply(responder, window, &Answer::Connected(address))?;
+        Ok(stream)
+    }
+
+    /// The dial failed: the opener is told under the seal, so that the relay does not learn why.
+    pub fn fail(mut self, code: Code, cause: &str) {
+        if let Some((responder, window)) = self.answer.take() {
+            let failed = Answer::Failed { code, cause: cause.to_owned() };
+            // An opener that has left is told nothing.
+            drop(self.reply(responder, window, &failed));
+            self.shared.lock().streams.remove(&self.id);
+        }
+    }
+
+    /// Not now: the relay may tell the opener, and another provider may be tried.
+    pub fn refuse(mut self, code: Code, cause: &str, retry_after: Option<Duration>) {
+        self.answer = None;
+        self.shared.lock().turn_away(&self.shared, self.id, code, cause, retry_after);
+    }
+
+    fn reply(&self, responder: Responder, window: u32, answer: &Answer) -> Result<(), OpenError> {
+        let gone = || OpenError::refused(Code::Cancelled, "the opener has left");
+        let sealed = responder.answer(answer);
+        let (seal, sealer, unsealer) =
+            sealed.map_err(|error| OpenError::refused(Code::SealInvalid, error.to_string()))?;
+        let mut state = self.shared.lock();
+        let State { streams, out, .. } = &mut *state;
+        let stream = streams.get_mut(&self.id).filter(|stream| stream.reset.is_none()).ok_or_else(gone)?;
+        stream.sealer = Some(sealer);
+        stream.unsealer = Some(unsealer);
+        stream.send_credit = ::link::SendCredit::new(window);
+        Opened { window_bytes: self.shared.welcome.window_bytes, seal: &seal }
+            .write(self.id, &mut out.frames);
+        if matches!(answer, Answer::Failed { .. }) {
+            stream.fin_sent = true;
+            write_frame(&mut out.frames, Kind::Fin, self.id, |_| {});
+        }
+        state.flush(&self.shared);
+        Ok(())
+    }
+}
+
+impl Drop for IncomingOpen {
+    fn drop(&mut self) {
+        if self.answer.is_some() {
+            self.shared.lock().turn_away(&self.shared, self.id, Code::Cancelled, "", None);
+        }
+    }
+}
+
+impl State {
+    fn turn_away(
+        &mut self,
+        shared: &Shared,
+        id: u32,
+        code: Code,
+        cause: &str,
+        retry_after: Option<Duration>,
+    ) {
+        if self.streams.remove(&id).is_some_and(|stream| stream.reset.is_none()) {
+            Refuse { code, cause: cause.into(), retry_after }.write(id, &mut self.out.frames);
+            self.flush(shared);
+        }
+    }
+
+    /// An OPEN has come. What is wrong with it is told at once.
+    pub(super) fn take_in(&mut self, shared: &Arc<Shared>, id: u32, open: &Open<'_>) {
+        let refuse = |frames: &mut Vec<u8>, code: Code, cause: &str| {
+            Refuse { code, cause: cause.into(), retry_after: None }.write(id, frames);
+        };
+        let Some(incoming) = &shared.incoming else {
+            return refuse(&mut self.out.frames, Code::ProtocolError, "this client carries no streams");
+        };
+        let Ok(permit) = incoming.try_reserve() else {
+            return refuse(&mut self.out.frames, Code::Limit, "too many opens wait here");
+        };
+        let contract = ContractId(open.contract);
+        let opener = ClientId(open.opener.unwrap_or_default());
+        let parties = parties(shared, shared.who.client, opener, contract);
+        let Ok(private) = seal_secret(shared) else {
+            return refuse(&mut self.out.frames, Code::SealInvalid, "");
+        };
+        let (responder, request, _) = match Responder::read(&private, &parties, open.seal) {
+            Ok(read) => read,
+            Err(error) => return refuse(&mut self.out.frames, Code::SealInvalid, &error.to_string()),
+        };
+        let fresh = self.fresh.0.check(open.seal, request.time_ms, request.provider_epoch, unix_ms());
+        if let Err(stale) = fresh {
+            return refuse(&mut self.out.frames, stale.code(), &stale.to_string());
+        }
+        self.streams.insert(id, StreamState::new(shared, 0, shared.clock.now()));
+        permit.send(IncomingOpen {
+            shared: Arc::clone(shared),
+            id,
+            request,
+            opener,
+            contract,
+            deadline: Duration::from_millis(u64::from(open.deadline_ms)),
+            answer: Some((responder, open.window_bytes)),
+        });
+    }
+}
+
+fn parties(shared: &Shared, provider: ClientId, opener: ClientId, contract: ContractId) -> Parties {
+    Parties { network: shared.who.network.0, provider: provider.0, opener: opener.0, contract: contract.0 }
+}
+
+fn seal_secret(shared: &Shared) -> Result<[u8; 32], OpenError> {
+    let secret = shared.who.identity.seal_secret();
+    secret
+        .try_into()
+        .map_err(|_| OpenError::refused(Code::SealInvalid, "this client has no key to seal with"))
+}
+
+const _: () = assert!(MAX_INCOMING > 0);
