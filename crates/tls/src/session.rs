@@ -217,11 +217,15 @@ impl fmt::Debug for TlsSession {
 /// What both ends have in common but rustls has no name for.
 trait Side {
     type Data;
+    fn common(&self) -> &CommonState;
     fn process<'c, 'i>(&'c mut self, incoming: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data>;
 }
 
 impl Side for UnbufferedClientConnection {
     type Data = ClientConnectionData;
+    fn common(&self) -> &CommonState {
+        self
+    }
     fn process<'c, 'i>(&'c mut self, incoming: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data> {
         self.process_tls_records(incoming)
     }
@@ -229,6 +233,9 @@ impl Side for UnbufferedClientConnection {
 
 impl Side for UnbufferedServerConnection {
     type Data = ServerConnectionData;
+    fn common(&self) -> &CommonState {
+        self
+    }
     fn process<'c, 'i>(&'c mut self, incoming: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data> {
         self.process_tls_records(incoming)
     }
@@ -284,9 +291,10 @@ fn drive<S: Side>(
     }
 }
 
-/// After an error, the alert that tells the peer of it waits to be sent, perhaps behind what was said before.
+/// After an error, the alert that tells the peer of it waits to be sent, perhaps behind what was said before. No more is asked
+/// for than waits: rustls would go on to read, and after an error it panics over that.
 fn alert<S: Side>(side: &mut S, out: &mut Vec<u8>) {
-    loop {
+    while side.common().wants_write() {
         match side.process(&mut []).state {
             // Without it, the peer only sees the end.
             Ok(ConnectionState::EncodeTlsData(data)) => {
@@ -294,7 +302,6 @@ fn alert<S: Side>(side: &mut S, out: &mut Vec<u8>) {
                     return;
                 }
             }
-            Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
             _ => return,
         }
     }

@@ -141,3 +141,27 @@ fn a_client_of_another_protocol_is_told_so_by_an_alert() {
     let told = client.process(&mut out, &mut plain, &mut Vec::new()).unwrap_err().to_string();
     assert!(told.contains("NoApplicationProtocol"), "{told}");
 }
+
+/// The certificate's message is refused with others behind it in the same record; that once was a panic.
+#[test]
+fn a_server_whose_certificate_is_refused_is_told_so_by_an_alert() {
+    for version in [&TLS13, &TLS12] {
+        for piece in [1, 100, 100_000] {
+            let name = "localhost".try_into().unwrap();
+            let mut client = TlsSession::connect(Configs::new(version).client, name).unwrap();
+            let (_, mut server) = ends(version);
+            let mut hello = Vec::new();
+            client.process(&mut [], &mut Vec::new(), &mut hello).unwrap();
+            let (_, mut flight) = feed(&mut server, &hello, 100_000).unwrap();
+            let mut alert = Vec::new();
+            let refused = flight.chunks_mut(piece).find_map(|piece| {
+                let mut buffer = vec![0; MAX_PENDING_BYTES + piece.len()];
+                let pending = client.take_pending(&mut buffer);
+                buffer[pending..pending + piece.len()].copy_from_slice(piece);
+                client.process(&mut buffer[..pending + piece.len()], &mut Vec::new(), &mut alert).err()
+            });
+            assert!(refused.unwrap().to_string().contains("invalid peer certificate"));
+            assert!(feed(&mut server, &alert, 100_000).unwrap_err().to_string().contains("alert"));
+        }
+    }
+}
