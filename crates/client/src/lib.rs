@@ -1,14 +1,20 @@
-//! The library for whoever joins a network: dial a relay, say hello, open streams or carry them.
+//! The library for whoever joins a network: register, dial a relay, say hello, open streams or carry them, ask the api.
 
+pub mod api;
 mod clock;
 mod connect;
 mod error;
+#[cfg(test)]
+mod fixtures;
 mod link;
+pub mod membership;
 mod stream;
 
 pub use ::link::seal::{Answer, Family, Host, Target};
 pub use ::link::{Code, Pace};
+pub use api::{Api, ApiError};
 pub use connect::Identification;
 pub use error::{LinkError, OpenError};
 pub use link::{Contract, IncomingOpen, Link, MAX_INCOMING, OpenRequest, Phase};
+pub use membership::{Joining, Membership, MembershipError};
 pub use stream::{SpliceEnd, SpliceLimits, SpliceReport, Stream};
