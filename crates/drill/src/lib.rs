@@ -4,7 +4,6 @@
 //! one, so that a mistake in the pooler's own protocol room cannot hide itself. The room returns data and prints nothing.
 //! Every process that it starts is stopped when its owner is dropped, and by a watchdog when the owner was killed.
 
-pub mod account;
 pub mod cost;
 pub mod name_server;
 pub mod peer;

@@ -1,7 +1,6 @@
 //! A private PostgreSQL server: own data folder, own Unix socket, own port on 127.0.0.1, gone when dropped.
 
 mod backends;
-mod binaries;
 mod options;
 mod template;
 
@@ -14,16 +13,16 @@ use std::time::Duration;
 use anyhow::{Context as _, bail, ensure};
 
 pub use backends::Backend;
-pub use binaries::{Binaries, MissingServer};
+pub use cluster::{Binaries, MissingServer};
 pub use options::PostgresOptions;
 
-use crate::account::Account;
 use crate::clock;
 use crate::daemon::Daemon;
 use crate::port::PortLease;
 use crate::process::{self, Signal};
 use crate::scratch::Scratch;
 use crate::wire::{self, Address};
+use cluster::Account;
 
 /// The superuser of every private server; always trusted on the Unix socket.
 pub const ADMIN_USER: &str = "postgres";

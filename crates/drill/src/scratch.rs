@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, ensure};
 use tempfile::TempDir;
 
-use crate::account::Account;
+use cluster::Account;
 
 /// Longer temporary folders leave too little room for the name of a Unix socket.
 const LONGEST_BASE_BYTES: usize = 48;

@@ -7,9 +7,9 @@ use std::process::Command;
 
 use anyhow::{Context as _, ensure};
 
-use crate::account::Account;
 use crate::peer::PoolerSetup;
 use crate::scratch::Scratch;
+use cluster::Account;
 
 /// Gone when dropped.
 #[derive(Debug)]

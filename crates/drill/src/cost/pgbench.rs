@@ -11,11 +11,11 @@ use std::time::Duration;
 use anyhow::{Context as _, bail, ensure};
 use serde::Serialize;
 
-use crate::account::Account;
 use crate::clock;
 use crate::peer::Peer;
 use crate::postgres::{Binaries, DATABASE, USER};
 use crate::process::CpuSample;
+use cluster::Account;
 
 /// How long filling the tables may take, and a slice beyond its time.
 const PATIENCE: Duration = Duration::from_secs(60);

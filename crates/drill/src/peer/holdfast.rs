@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 
 use super::{Peer, PoolerSetup};
-use crate::account::Account;
 use crate::port::PortLease;
 use crate::scratch::Scratch;
+use cluster::Account;
 
 /// A built `holdfast` program. It runs as the caller, root or not.
 #[derive(Clone, Debug)]

@@ -7,9 +7,9 @@ use std::process::Command;
 use anyhow::{Context as _, bail};
 
 use super::{Peer, PoolerSetup};
-use crate::account::Account;
 use crate::port::PortLease;
 use crate::scratch::Scratch;
+use cluster::Account;
 
 /// Names the program, if none is given by the caller.
 const PROGRAM_VARIABLE: &str = "PGBOUNCER";

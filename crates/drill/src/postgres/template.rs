@@ -8,8 +8,8 @@ use std::process::Stdio;
 use anyhow::{Context as _, bail, ensure};
 
 use super::{ADMIN_USER, Binaries, DATABASE, USER};
-use crate::account::Account;
 use crate::scratch;
+use cluster::Account;
 
 /// Changes whenever what [`build`] does changes, so that an older template is not used.
 const GENERATION: u32 = 1;
