@@ -8,6 +8,7 @@ mod error;
 mod fixtures;
 mod link;
 pub mod membership;
+mod meter;
 mod stream;
 
 pub use ::link::seal::{Answer, Family, Host, Target};
@@ -17,4 +18,5 @@ pub use connect::Identification;
 pub use error::{LinkError, OpenError};
 pub use link::{Contract, IncomingOpen, Link, MAX_INCOMING, OpenRequest, Phase};
 pub use membership::{Joining, Membership, MembershipError};
+pub use meter::Meter;
 pub use stream::{SpliceEnd, SpliceLimits, SpliceReport, Stream};

@@ -15,6 +15,7 @@ pub use opening::{Contract, IncomingOpen, OpenRequest};
 use crate::clock::Clock;
 use crate::connect::{self, Admitted, Identification};
 use crate::error::LinkError;
+use crate::meter::Meter;
 use ::link::message::Welcome;
 use ::link::{ALPN, Code};
 use rustls::ClientConfig;
@@ -70,6 +71,8 @@ pub(crate) struct Shared {
     /// The driver is to look again.
     pub(crate) poke: Notify,
     pub(crate) phase: watch::Sender<Phase>,
+    /// What its streams are counted against.
+    pub(crate) meter: Arc<Meter>,
     /// Where opens go; a client that carries no streams refuses them.
     incoming: Option<mpsc::Sender<IncomingOpen>>,
 }
@@ -85,12 +88,30 @@ impl Link {
         who: Identification,
         incoming: Option<mpsc::Sender<IncomingOpen>>,
     ) -> Result<Self, LinkError> {
-        let config = tls_config(&who)?;
-        let admitted = connect::connect(address, &config, &who).await?;
-        Ok(Self::start(admitted, who, incoming))
+        Self::connect_metered(address, who, incoming, Arc::default()).await
     }
 
-    fn start(admitted: Admitted, who: Identification, incoming: Option<mpsc::Sender<IncomingOpen>>) -> Self {
+    /// The same; what its streams carry is counted against `meter`, and kept to its rate.
+    ///
+    /// # Errors
+    /// See [`LinkError`].
+    pub async fn connect_metered(
+        address: &str,
+        who: Identification,
+        incoming: Option<mpsc::Sender<IncomingOpen>>,
+        meter: Arc<Meter>,
+    ) -> Result<Self, LinkError> {
+        let config = tls_config(&who)?;
+        let admitted = connect::connect(address, &config, &who).await?;
+        Ok(Self::start(admitted, who, incoming, meter))
+    }
+
+    fn start(
+        admitted: Admitted,
+        who: Identification,
+        incoming: Option<mpsc::Sender<IncomingOpen>>,
+        meter: Arc<Meter>,
+    ) -> Self {
         let Admitted { socket, tls, welcome, rest } = admitted;
         let clock = Clock::start();
         let fresh = Fresh::new(who.epoch);
@@ -103,6 +124,7 @@ impl Link {
             state: Mutex::new(state),
             poke: Notify::new(),
             phase: watch::Sender::new(Phase::Up),
+            meter,
             incoming,
         });
         tokio::spawn(driver::run(Arc::clone(&shared)));

@@ -99,7 +99,8 @@ impl<U: Copy + Ord> Brake<U> {
         self.resting.values().filter(|until| **until > now).count()
     }
 
-    fn rest(&mut self, now: Moment, user: U) {
+    /// `user` has to stop, for a reason of the caller's own.
+    pub fn rest(&mut self, now: Moment, user: U) {
         self.resting.retain(|_, until| *until > now);
         if self.resting.len() >= RESTING_MAX
             && let Some(least) = self.resting.iter().min_by_key(|(_, until)| **until).map(|(user, _)| *user)

@@ -108,6 +108,12 @@ impl Policy {
         self.servers = servers;
     }
 
+    /// The ports and exceptions of `other` from now on; the addresses of the provider and of the network stay.
+    pub fn take_rules_of(&mut self, other: Self) {
+        self.ports = other.ports;
+        self.exact = other.exact;
+    }
+
     /// The ports.
     #[must_use]
     pub const fn ports(&self) -> &Ports {

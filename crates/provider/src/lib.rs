@@ -1,3 +1,21 @@
 //! The egress node: it dials out to a relay, and carries streams to the world by its owner's rules.
 
+mod carry;
+mod clock;
+pub mod config;
+pub mod control;
 pub mod exit;
+mod gate;
+mod ledger;
+pub mod limits;
+pub mod logfile;
+mod node;
+pub mod state;
+pub mod status;
+mod uplink;
+
+pub use config::{Config, ConfigError};
+pub use gate::User;
+pub use node::{DRAIN_TIME, RunError, run};
+pub use state::{StateError, StateFolder};
+pub use status::Status;

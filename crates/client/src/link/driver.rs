@@ -38,7 +38,7 @@ async fn turn_by_turn(shared: &Arc<Shared>) -> Result<LinkError, LinkError> {
     shared.lock().handle(shared, &mut rest, shared.clock.now())?;
     let mut blocked_since: Option<Moment> = None;
     loop {
-        let (blocked, wake_at) = {
+        let (blocked, rests, wake_at) = {
             let mut state = shared.lock();
             if state.unwanted && state.streams.is_empty() {
                 state.close(Code::Leaving, LinkError::Closed);
@@ -63,14 +63,19 @@ async fn turn_by_turn(shared: &Arc<Shared>) -> Result<LinkError, LinkError> {
                 }
                 Beat::GiveUp => return Err(LinkError::Silent(now.since(Moment::ORIGIN))),
             };
+            let rests_until = shared.meter.rests_until(now);
+            if rests_until.is_none() {
+                state.resting.wake_all();
+            }
+            let wake_at = rests_until.map_or(wake_at, |until| wake_at.min(until));
             match blocked_since {
                 Some(since) if now.since(since) >= WRITE_LIMIT => return Err(LinkError::Silent(WRITE_LIMIT)),
-                Some(since) => (blocked, wake_at.min(since + WRITE_LIMIT)),
-                None => (blocked, wake_at),
+                Some(since) => (blocked, rests_until.is_some(), wake_at.min(since + WRITE_LIMIT)),
+                None => (blocked, rests_until.is_some(), wake_at),
             }
         };
         tokio::select! {
-            ready = shared.socket.readable() => {
+            ready = shared.socket.readable(), if !rests => {
                 ready.map_err(|error| LinkError::io("receiving", error))?;
                 receive(shared)?;
             }
@@ -115,7 +120,7 @@ fn receive(shared: &Arc<Shared>) -> Result<(), LinkError> {
             }
             state.flush(shared);
             // A short read has emptied the socket.
-            Ok(count == full)
+            Ok(count == full && shared.meter.rests_until(now).is_none())
         })?;
         if !more {
             break;

@@ -93,6 +93,7 @@ impl State {
             Ok(0) => run,
             Ok(length) => {
                 stream.received_bytes += length as u64;
+                stream.meter.carried(length, || now);
                 stream.consumed(id, TAG_BYTES, now, &mut self.out.frames);
                 Some(match run {
                     Some(run) => {

@@ -2,7 +2,9 @@
 
 use super::outbox::Outbox;
 use super::{Fresh, Shared};
+use crate::clock::Clock;
 use crate::error::{LinkError, OpenError};
+use crate::meter::Meter;
 use ::link::message::{Refuse, Reset, Welcome, write_credit};
 use ::link::seal::{Answer, Initiator, Sealer, TAG_BYTES, Unsealer};
 use ::link::{Code, Heartbeat, Kind, ReceiveCredit, SendCredit, write_frame};
@@ -36,6 +38,8 @@ pub(crate) struct State {
     pub unwanted: bool,
     /// Why it ends.
     pub ending: Option<LinkError>,
+    /// Streams that take nothing in until the meter's rate allows it.
+    pub resting: Resting,
 }
 
 /// What has been said about an open: the answer and when it came, or why not.
@@ -63,6 +67,8 @@ pub(crate) struct StreamState {
     pub reset: Option<Code>,
     pub read_waker: Option<Waker>,
     pub write_waker: Option<Waker>,
+    pub meter: Arc<Meter>,
+    clock: Clock,
     /// Plain bytes that the other end has sent, and this one.
     pub received_bytes: u64,
     pub sent_bytes: u64,
@@ -84,6 +90,7 @@ impl State {
             round_trip: None,
             unwanted: false,
             ending: None,
+            resting: Resting::default(),
         }
     }
 
@@ -130,6 +137,23 @@ impl State {
     }
 }
 
+/// Streams that wait for the meter's rate, each once.
+#[derive(Debug, Default)]
+pub(crate) struct Resting(Vec<Waker>);
+
+impl Resting {
+    /// Wakes `waker` once the rate allows more. The driver keeps the time: it has to be poked.
+    pub(crate) fn wait(&mut self, waker: &Waker) {
+        if !self.0.iter().any(|resting| resting.will_wake(waker)) {
+            self.0.push(waker.clone());
+        }
+    }
+
+    pub(super) fn wake_all(&mut self) {
+        self.0.drain(..).for_each(Waker::wake);
+    }
+}
+
 impl StreamState {
     pub(super) fn new(shared: &Shared, send_window: u32, now: Moment) -> Self {
         let welcome = &shared.welcome;
@@ -148,6 +172,8 @@ impl StreamState {
             reset: None,
             read_waker: None,
             write_waker: None,
+            meter: Arc::clone(&shared.meter),
+            clock: shared.clock,
             received_bytes: 0,
             sent_bytes: 0,
         }
@@ -228,6 +254,7 @@ impl StreamState {
             data(sealer, id, part, frames)?;
         }
         self.sent_bytes += plain.len() as u64;
+        self.meter.carried(plain.len(), || self.clock.now());
         if ends && !self.fin_sent {
             self.fin_sent = true;
             // The end counts for nothing: it must be possible without credit.

@@ -147,6 +147,11 @@ impl Stream {
                 state.out.wait(context.waker());
                 break;
             }
+            if self.shared.meter.rests_until(self.shared.clock.now()).is_some() {
+                state.resting.wait(context.waker());
+                self.shared.poke.notify_one();
+                break;
+            }
             if burst >= BURST_BYTES {
                 context.waker().wake_by_ref();
                 break;
