@@ -1,0 +1,72 @@
+//! The database's grants, made from the declarations.
+
+use std::fmt::Write as _;
+
+use super::{TABLES, Table, Verbs, Writer};
+
+/// Statement, lock and idle limits of the roles that log in: a forgotten transaction holds nobody up for long.
+const LIMITS: &[(&str, &str)] =
+    &[("statement_timeout", "30s"), ("lock_timeout", "2s"), ("idle_in_transaction_session_timeout", "30s")];
+
+/// Functions, and who may call them.
+const FUNCTIONS: &[(&str, &[Writer])] = &[
+    ("slice_free(uuid, smallint, timestamptz)", &[Writer::Api]),
+    (
+        "admit_contract(uuid, integer, uuid, text, uuid, uuid, bigint, bigint, timestamptz, timestamptz, \
+         timestamptz, integer, integer, integer, integer)",
+        &[Writer::Api],
+    ),
+    ("charge_slice(uuid, smallint, bigint)", &[Writer::Worker]),
+    ("settle_contracts(timestamptz, integer)", &[Writer::Worker]),
+    ("settle_late(timestamptz, timestamptz)", &[Writer::Worker]),
+];
+
+/// What brings the grants to what the declarations say, whatever they were. Running it again changes nothing.
+pub(crate) fn statements() -> String {
+    let mut sql = String::from("REVOKE CREATE ON SCHEMA public FROM PUBLIC;\n");
+    for role in Writer::AT_RUN_TIME.map(Writer::database_role) {
+        for (name, value) in LIMITS {
+            let _ = writeln!(sql, "ALTER ROLE {role} SET {name} = '{value}';");
+        }
+        let _ = writeln!(sql, "GRANT USAGE ON SCHEMA public TO {role};");
+    }
+    for table in TABLES {
+        let name = table.name;
+        let _ = writeln!(sql, "REVOKE ALL ON TABLE {name} FROM PUBLIC;");
+        for role in Writer::AT_RUN_TIME {
+            let _ = writeln!(sql, "REVOKE ALL ON TABLE {name} FROM {};", role.database_role());
+            let privileges = privileges(table, role);
+            if !privileges.is_empty() {
+                let list = privileges.join(", ");
+                let _ = writeln!(sql, "GRANT {list} ON TABLE {name} TO {};", role.database_role());
+            }
+        }
+    }
+    for (function, callers) in FUNCTIONS {
+        let _ = writeln!(sql, "REVOKE ALL ON FUNCTION {function} FROM PUBLIC;");
+        for caller in *callers {
+            let _ = writeln!(sql, "GRANT EXECUTE ON FUNCTION {function} TO {};", caller.database_role());
+        }
+    }
+    sql
+}
+
+/// What a role may do with a table.
+pub(crate) fn privileges(table: &Table, role: Writer) -> Vec<&'static str> {
+    let mut privileges = Vec::new();
+    if table.writer == role {
+        privileges.extend(match table.verbs {
+            Verbs::Insert => &["INSERT"][..],
+            Verbs::InsertUpdate => &["INSERT", "UPDATE"],
+            Verbs::All => &["DELETE", "INSERT", "UPDATE"],
+        });
+    }
+    if role == Writer::Worker && table.is_drained_by_worker() && !privileges.contains(&"DELETE") {
+        privileges.insert(0, "DELETE");
+    }
+    if table.writer == role || role == Writer::Worker || table.readers.contains(&role) {
+        privileges.push("SELECT");
+    }
+    privileges.sort_unstable();
+    privileges
+}

@@ -1,0 +1,398 @@
+//! What relays say about themselves and about who is connected to them, and what others read from it.
+//!
+//! A connection is live if nobody has closed its row, and its relay's start is the one that beats. So a relay that is gone
+//! has nobody, without anyone having to clean up behind it.
+
+use std::time::SystemTime;
+
+use tokio_postgres::Row;
+use trust::{ClientId, ContractId, PublicIdentity, RelayId};
+use uuid::Uuid;
+
+use crate::clients::identity;
+use crate::session::values;
+use crate::time::{from_ms, to_ms};
+use crate::{Store, StoreError};
+
+/// The most rows in one call.
+pub const MOST_ROWS: usize = 10_000;
+/// The most rows that one statement closes of a relay's earlier starts.
+const CLOSED_AT_ONCE: i64 = 5_000;
+
+/// A relay that lives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Beat {
+    /// Its name, kept for ever.
+    pub relay: RelayId,
+    /// Its start.
+    pub epoch: u64,
+    /// `host:port` that clients dial.
+    pub address: String,
+    /// How many clients it has.
+    pub connections: u32,
+    /// It is about to end, and takes nobody.
+    pub draining: bool,
+    /// When it started, ms since 1970.
+    pub started_at_ms: u64,
+}
+
+/// A client that came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Connected {
+    /// The client.
+    pub client: ClientId,
+    /// Its start.
+    pub epoch: u64,
+    /// Name and version of its software, at most 64 bytes.
+    pub software: String,
+    /// When, ms since 1970.
+    pub at_ms: u64,
+}
+
+/// A client that went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Disconnected {
+    /// The client.
+    pub client: ClientId,
+    /// Its start.
+    pub epoch: u64,
+    /// A code of the link protocol (`docs/protocol.md` §7), 0 if it is not known.
+    pub cause: u16,
+    /// When, ms since 1970.
+    pub at_ms: u64,
+}
+
+/// Bytes that a relay moved under a contract. The same report twice is one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// The contract.
+    pub contract: ContractId,
+    /// Counts up within a start of the relay, for each contract or for all.
+    pub sequence: u64,
+    /// Both directions together, since the report before.
+    pub bytes: u64,
+}
+
+/// A provider that can be dialled.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// Its name.
+    pub provider: ClientId,
+    /// Its start.
+    pub epoch: u64,
+    /// Its keys.
+    pub identity: PublicIdentity,
+    /// Its relay's `host:port`.
+    pub relay: String,
+    /// Where it says that it is.
+    pub country: Option<String>,
+    /// Since when it has been connected, ms since 1970.
+    pub connected_at_ms: u64,
+    /// Its relay's last beat, ms since 1970.
+    pub seen_at_ms: u64,
+}
+
+/// Candidates, and how many there are.
+#[derive(Clone, Debug, Default)]
+pub struct CandidatesFound {
+    /// At most as many as were asked for, in random order.
+    pub candidates: Vec<Candidate>,
+    /// How many fit and are connected.
+    pub connected: u64,
+    /// How many fit, connected or not.
+    pub registered: u64,
+}
+
+/// Live connections of providers: the highest start of each, on a relay that beats and is not about to end.
+const LIVE: &str = "SELECT DISTINCT ON (l.client) l.client, l.epoch, l.connected_at, b.address, b.beat_at
+    FROM connection l
+    JOIN network n ON n.network = l.network AND n.name = $1
+    JOIN relay_beat b ON b.relay = l.relay AND b.epoch = l.relay_epoch AND b.beat_at > $2 AND NOT b.draining
+    WHERE l.disconnected_at IS NULL
+    ORDER BY l.client, l.epoch DESC";
+
+impl Store {
+    /// Says that a relay lives. An earlier start of it does not overwrite a later one: `false`, and it should end.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn beat(&self, beat: Beat) -> Result<bool, StoreError> {
+        let network = self.network.0;
+        let epoch = number(beat.epoch)?;
+        self.pool
+            .run("a relay's beat", move |session| {
+                Box::pin(async move {
+                    let sql = "INSERT INTO relay_beat AS b
+                            (relay, network, address, epoch, connections, draining, started_at, beat_at)
+                        SELECT $2, network, $3, $4, $5, $6, $7, now() FROM network WHERE name = $1
+                        ON CONFLICT (relay) DO UPDATE SET network = excluded.network, address = excluded.address,
+                            epoch = excluded.epoch, connections = excluded.connections, draining = excluded.draining,
+                            started_at = excluded.started_at, beat_at = excluded.beat_at
+                        WHERE b.epoch <= excluded.epoch";
+                    let values = values![
+                        &network[..] => BYTEA,
+                        beat.relay.0 => UUID,
+                        beat.address => TEXT,
+                        epoch => INT8,
+                        i32::try_from(beat.connections).unwrap_or(i32::MAX) => INT4,
+                        beat.draining => BOOL,
+                        from_ms(beat.started_at_ms) => TIMESTAMPTZ,
+                    ];
+                    Ok(session.execute(sql, &values).await? == 1)
+                })
+            })
+            .await
+    }
+
+    /// Closes connections of a relay's earlier starts: they ended with it. Returns how many; call again until it is 0.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn close_earlier_connections(&self, relay: RelayId, epoch: u64) -> Result<u64, StoreError> {
+        let epoch = number(epoch)?;
+        self.pool
+            .run("closing connections of earlier starts", move |session| {
+                Box::pin(async move {
+                    let sql = "UPDATE connection SET disconnected_at = now(), cause = 0
+                        WHERE ctid = ANY (ARRAY(SELECT ctid FROM connection
+                            WHERE relay = $1 AND relay_epoch < $2 AND disconnected_at IS NULL LIMIT $3))";
+                    session
+                        .execute(sql, &values![relay.0 => UUID, epoch => INT8, CLOSED_AT_ONCE => INT8])
+                        .await
+                })
+            })
+            .await
+    }
+
+    /// Writes down who came and who went, in one transaction. Again is the same. At most 10,000 of each.
+    ///
+    /// # Errors
+    /// The database's; [`StoreError::Invalid`] for more.
+    pub async fn record_connections(
+        &self,
+        relay: RelayId,
+        relay_epoch: u64,
+        came: Vec<Connected>,
+        went: Vec<Disconnected>,
+    ) -> Result<(), StoreError> {
+        bounded(came.len().max(went.len()))?;
+        let network = self.network.0;
+        let relay_epoch = number(relay_epoch)?;
+        self.pool
+            .run("writing connections", move |session| {
+                Box::pin(async move {
+                    session.begin().await?;
+                    if !came.is_empty() {
+                        let sql = "INSERT INTO connection (client, epoch, relay, relay_epoch, network, software, connected_at)
+                            SELECT t.client, t.epoch, $2, $3, n.network, t.software, t.connected_at
+                            FROM network n, unnest($4::uuid[], $5::int8[], $6::text[], $7::timestamptz[])
+                                AS t (client, epoch, software, connected_at)
+                            WHERE n.name = $1 ORDER BY t.client, t.epoch
+                            ON CONFLICT DO NOTHING";
+                        let values = values![
+                            &network[..] => BYTEA,
+                            relay.0 => UUID,
+                            relay_epoch => INT8,
+                            came.iter().map(|row| row.client.0).collect::<Vec<Uuid>>() => UUID_ARRAY,
+                            came.iter().map(|row| number(row.epoch)).collect::<Result<Vec<i64>, _>>()? => INT8_ARRAY,
+                            came.iter().map(|row| short(&row.software)).collect::<Vec<&str>>() => TEXT_ARRAY,
+                            came.iter().map(|row| from_ms(row.at_ms)).collect::<Vec<SystemTime>>() => TIMESTAMPTZ_ARRAY,
+                        ];
+                        session.execute(sql, &values).await?;
+                    }
+                    if !went.is_empty() {
+                        let sql = "UPDATE connection l SET disconnected_at = t.disconnected_at, cause = t.cause
+                            FROM unnest($3::uuid[], $4::int8[], $5::int2[], $6::timestamptz[])
+                                AS t (client, epoch, cause, disconnected_at)
+                            WHERE l.client = t.client AND l.epoch = t.epoch AND l.relay = $1 AND l.relay_epoch = $2
+                              AND l.disconnected_at IS NULL";
+                        let values = values![
+                            relay.0 => UUID,
+                            relay_epoch => INT8,
+                            went.iter().map(|row| row.client.0).collect::<Vec<Uuid>>() => UUID_ARRAY,
+                            went.iter().map(|row| number(row.epoch)).collect::<Result<Vec<i64>, _>>()? => INT8_ARRAY,
+                            went.iter().map(|row| i16::try_from(row.cause).unwrap_or(0)).collect::<Vec<i16>>() => INT2_ARRAY,
+                            went.iter().map(|row| from_ms(row.at_ms)).collect::<Vec<SystemTime>>() => TIMESTAMPTZ_ARRAY,
+                        ];
+                        session.execute(sql, &values).await?;
+                    }
+                    session.commit().await
+                })
+            })
+            .await
+    }
+
+    /// Writes reports of usage down, in one statement. Reports that are there already are left as they are. At most 10,000.
+    ///
+    /// # Errors
+    /// The database's; [`StoreError::Invalid`] for more.
+    pub async fn record_usage(
+        &self,
+        relay: RelayId,
+        relay_epoch: u64,
+        reports: Vec<Usage>,
+    ) -> Result<(), StoreError> {
+        bounded(reports.len())?;
+        let relay_epoch = number(relay_epoch)?;
+        self.pool
+            .run("writing usage", move |session| {
+                Box::pin(async move {
+                    let sql = "INSERT INTO usage (contract, relay, relay_epoch, sequence, bytes)
+                        SELECT t.contract, $1, $2, t.sequence, t.bytes
+                        FROM unnest($3::uuid[], $4::int8[], $5::int8[]) AS t (contract, sequence, bytes)
+                        ORDER BY t.contract, t.sequence
+                        ON CONFLICT DO NOTHING";
+                    let values = values![
+                        relay.0 => UUID,
+                        relay_epoch => INT8,
+                        reports.iter().map(|row| row.contract.0).collect::<Vec<Uuid>>() => UUID_ARRAY,
+                        reports.iter().map(|row| number(row.sequence)).collect::<Result<Vec<i64>, _>>()? => INT8_ARRAY,
+                        reports.iter().map(|row| number(row.bytes)).collect::<Result<Vec<i64>, _>>()? => INT8_ARRAY,
+                    ];
+                    session.execute(sql, &values).await?;
+                    Ok(())
+                })
+            })
+            .await
+    }
+
+    /// Relays that have beaten within `silence_ms` and take clients; those with the fewest clients first.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn relay_addresses(
+        &self,
+        now_ms: u64,
+        silence_ms: u64,
+        most: u32,
+    ) -> Result<Vec<String>, StoreError> {
+        let network = self.network.0;
+        self.pool
+            .run("listing relays", move |session| {
+                Box::pin(async move {
+                    let sql = "SELECT b.address FROM relay_beat b JOIN network n USING (network)
+                        WHERE n.name = $1 AND b.beat_at > $2 AND NOT b.draining ORDER BY b.connections, b.relay LIMIT $3";
+                    let values = values![
+                        &network[..] => BYTEA,
+                        from_ms(now_ms.saturating_sub(silence_ms)) => TIMESTAMPTZ,
+                        i64::from(most) => INT8,
+                    ];
+                    Ok(session.rows(sql, &values).await?.iter().map(|row| row.get(0)).collect())
+                })
+            })
+            .await
+    }
+
+    /// Connected providers of a country (or of all, or this one), at most `most` in random order.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn candidates(
+        &self,
+        country: Option<String>,
+        provider: Option<ClientId>,
+        most: u32,
+        now_ms: u64,
+        relay_silence_ms: u64,
+    ) -> Result<CandidatesFound, StoreError> {
+        let network = self.network.0;
+        self.pool
+            .run("looking for providers", move |session| {
+                Box::pin(async move {
+                    let sql = format!(
+                        "WITH live AS ({LIVE}), fitting AS (
+                            SELECT c.client, c.identity, c.country FROM client c JOIN network n USING (network)
+                            JOIN account a USING (account)
+                            WHERE n.name = $1 AND c.role = 1 AND c.disabled_at IS NULL AND a.disabled_at IS NULL
+                              AND ($3::text IS NULL OR c.country = $3) AND ($4::uuid IS NULL OR c.client = $4)),
+                        found AS (SELECT * FROM live JOIN fitting USING (client))
+                        SELECT f.client, f.epoch, f.identity, f.address, f.country, f.connected_at, f.beat_at,
+                            t.connected, t.registered
+                        FROM (SELECT (SELECT count(*) FROM found) AS connected, (SELECT count(*) FROM fitting) AS registered) t
+                        LEFT JOIN (SELECT * FROM found ORDER BY random() LIMIT $5) f ON true"
+                    );
+                    let values = values![
+                        &network[..] => BYTEA,
+                        from_ms(now_ms.saturating_sub(relay_silence_ms)) => TIMESTAMPTZ,
+                        country => TEXT,
+                        provider.map(|provider| provider.0) => UUID,
+                        i64::from(most) => INT8,
+                    ];
+                    let rows = session.rows(&sql, &values).await?;
+                    let mut found = CandidatesFound::default();
+                    for row in &rows {
+                        found.connected = unsigned(row.get(7));
+                        found.registered = unsigned(row.get(8));
+                        if row.get::<_, Option<Uuid>>(0).is_some() {
+                            found.candidates.push(candidate(row)?);
+                        }
+                    }
+                    Ok(found)
+                })
+            })
+            .await
+    }
+
+    /// Connected providers by country.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn locations(
+        &self,
+        now_ms: u64,
+        relay_silence_ms: u64,
+    ) -> Result<Vec<(Option<String>, u64)>, StoreError> {
+        let network = self.network.0;
+        self.pool
+            .run("counting providers by country", move |session| {
+                Box::pin(async move {
+                    let sql = format!(
+                        "WITH live AS ({LIVE}) SELECT c.country, count(*) FROM live JOIN client c USING (client)
+                         WHERE c.role = 1 AND c.disabled_at IS NULL GROUP BY c.country ORDER BY 2 DESC, 1"
+                    );
+                    let values = values![
+                        &network[..] => BYTEA,
+                        from_ms(now_ms.saturating_sub(relay_silence_ms)) => TIMESTAMPTZ,
+                    ];
+                    let rows = session.rows(&sql, &values).await?;
+                    Ok(rows.iter().map(|row| (row.get(0), unsigned(row.get(1)))).collect())
+                })
+            })
+            .await
+    }
+}
+
+fn candidate(row: &Row) -> Result<Candidate, StoreError> {
+    Ok(Candidate {
+        provider: ClientId(row.get(0)),
+        epoch: unsigned(row.get(1)),
+        identity: identity(row.get(2))?,
+        relay: row.get(3),
+        country: row.get(4),
+        connected_at_ms: to_ms(row.get(5)),
+        seen_at_ms: to_ms(row.get(6)),
+    })
+}
+
+/// At most 64 bytes of a text, whole characters.
+fn short(text: &str) -> &str {
+    text.get(..text.floor_char_boundary(64)).unwrap_or_default()
+}
+
+fn bounded(rows: usize) -> Result<(), StoreError> {
+    if rows > MOST_ROWS {
+        return Err(StoreError::Invalid { what: "more than 10,000 rows in one call" });
+    }
+    Ok(())
+}
+
+pub(crate) fn number(value: u64) -> Result<i64, StoreError> {
+    i64::try_from(value).map_err(|_| StoreError::Invalid { what: "a number above 2^63 - 1" })
+}
+
+pub(crate) fn unsigned(value: i64) -> u64 {
+    u64::try_from(value).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;
