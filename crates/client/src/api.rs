@@ -162,14 +162,8 @@ impl Api {
 
     fn sign(&self, caller: Caller<'_>, request: Request) -> Request {
         let Request { method, path, body, .. } = &request;
-        let proof = RequestProof::sign(
-            caller.identity,
-            self.network,
-            crate::clock::unix_ms(),
-            method.as_str(),
-            path,
-            body,
-        );
+        let proof =
+            RequestProof::sign(caller.identity, self.network, clock::unix_ms(), method.as_str(), path, body);
         request
             .header("authorization", format!("{TOKEN_SCHEME} {}", caller.token))
             .header(PROOF_HEADER, proof.to_string())

@@ -1,7 +1,7 @@
 //! From an address to a relay that has said WELCOME.
 
-use crate::clock::unix_ms;
 use crate::error::LinkError;
+use clock::unix_ms;
 use link::message::{Hello, Refuse, Welcome};
 use link::{Frame, HELLO_LIMIT, Kind, VERSION, parse_wait};
 use rustls::ClientConfig;

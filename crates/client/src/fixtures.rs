@@ -1,8 +1,8 @@
 //! A small api for tests: TLS under a root of its own, answers by a function, and a record of what was asked.
 
 use crate::api::Api;
-use crate::clock::unix_ms;
 use bytes::Bytes;
+use clock::unix_ms;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;

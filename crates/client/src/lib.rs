@@ -1,7 +1,6 @@
 //! The library for whoever joins a network: register, dial a relay, say hello, open streams or carry them, ask the api.
 
 pub mod api;
-mod clock;
 mod connect;
 mod error;
 #[cfg(test)]

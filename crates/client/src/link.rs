@@ -12,12 +12,12 @@ mod state;
 
 pub use opening::{Contract, IncomingOpen, OpenRequest};
 
-use crate::clock::Clock;
 use crate::connect::{self, Admitted, Identification};
 use crate::error::LinkError;
 use crate::meter::Meter;
 use ::link::message::Welcome;
 use ::link::{ALPN, Code};
+use clock::Clock;
 use rustls::ClientConfig;
 use state::State;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

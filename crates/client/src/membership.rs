@@ -10,8 +10,8 @@ mod record;
 pub use error::MembershipError;
 
 use crate::api::{Api, ApiError, Caller};
-use crate::clock::unix_ms;
 use crate::connect::Identification;
+use clock::unix_ms;
 use record::{Folder, Member, Record};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};

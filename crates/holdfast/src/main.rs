@@ -5,7 +5,6 @@ mod check;
 mod cli;
 mod output;
 mod serve;
-mod up;
 
 use clap::Parser;
 use cli::{Bench, Cli, Command};
@@ -26,9 +25,6 @@ fn main() -> ExitCode {
     let done = match cli.command {
         Command::Pooler(options) if options.check => check::check(&options.file, options.json),
         Command::Pooler(options) => serve::serve(options.file, options.json),
-        Command::Up(options) => up::up(options),
-        Command::Init(options) => up::init(options),
-        Command::UpChild(options) => up::child(&options),
         Command::Bench(Bench::Stall(options)) => bench::stall::run(&options),
         Command::Bench(Bench::Cost(options)) => bench::cost::run(&options),
     };

@@ -1,1 +1,24 @@
-//! The relay: holds the connections of providers, apps and proxies, and moves their streams.
+//! The relay: it holds the connections of providers, apps and proxies, and moves their streams.
+//!
+//! One thread. [`run`] listens; a connection goes from `listener` (at what rate) through `door` (who is it) into `hub` (its streams).
+//! `reporting` writes down what others want to know: from memory to this disk, and from there, when it can, to the records.
+
+mod admission;
+mod config;
+mod contracts;
+mod counters;
+mod door;
+mod hub;
+mod journal;
+mod listener;
+mod records;
+mod reporting;
+mod run;
+
+pub use config::{Config, InvalidConfig};
+pub use contracts::Usage;
+pub use counters::Status;
+pub use door::Keys;
+pub use hub::Presence;
+pub use records::{Beat, MAX_BATCH, RecordError, Records};
+pub use run::{Resources, StartError, Stop, run};

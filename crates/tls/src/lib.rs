@@ -7,9 +7,11 @@
 mod exporter;
 #[cfg(test)]
 mod fixtures;
+mod outbox;
 mod session;
 mod stream;
 
 pub use exporter::{EXPORT_BYTES, exporting};
+pub use outbox::{Outbox, SendError};
 pub use session::{MAX_PENDING_BYTES, RECORD_BYTES, TlsError, TlsSession};
 pub use stream::TlsStream;

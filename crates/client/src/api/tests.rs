@@ -21,7 +21,7 @@ async fn a_signed_call_carries_the_token_and_a_proof_over_exactly_this_request()
     let proof: RequestProof = seen.header(PROOF_HEADER).parse().unwrap();
     assert!(proof.is_of(identity.public(), server.network(), "POST", &seen.path, &seen.body));
     assert!(!proof.is_of(identity.public(), server.network(), "POST", "/v1/contracts", &seen.body));
-    assert!(proof.is_timely(crate::clock::unix_ms() + PROOF_SKEW_MS / 2));
+    assert!(proof.is_timely(clock::unix_ms() + PROOF_SKEW_MS / 2));
 }
 
 #[tokio::test]

@@ -55,7 +55,8 @@ async fn turn_by_turn(shared: &Arc<Shared>) -> Result<LinkError, LinkError> {
             let wake_at = match state.heartbeat.tick(now) {
                 Beat::Wait(until) => until,
                 Beat::Ping => {
-                    write_frame(&mut state.out.frames, Kind::Ping, 0, |out| {
+                    state.out.rest();
+                    write_frame(state.out.frames(), Kind::Ping, 0, |out| {
                         out.extend_from_slice(&now.as_micros().to_be_bytes());
                     });
                     state.ping_sent_at = Some(now);
@@ -112,7 +113,7 @@ fn receive(shared: &Arc<Shared>) -> Result<(), LinkError> {
             scratch.plain.clear();
             scratch.plain.append(&mut state.partial);
             let incoming = &mut scratch.incoming[..pending + count];
-            let opened = state.tls.process(incoming, &mut scratch.plain, &mut state.out.sealed);
+            let opened = state.tls.process(incoming, &mut scratch.plain, state.out.sealed());
             opened.map_err(|error| LinkError::Tls(error.to_string()))?;
             state.handle(shared, &mut scratch.plain, now)?;
             if state.tls.peer_closed() {

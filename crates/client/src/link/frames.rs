@@ -94,7 +94,7 @@ impl State {
             Ok(length) => {
                 stream.received_bytes += length as u64;
                 stream.meter.carried(length, || now);
-                stream.consumed(id, TAG_BYTES, now, &mut self.out.frames);
+                stream.consumed(id, TAG_BYTES, now, self.out.frames());
                 Some(match run {
                     Some(run) => {
                         let end = run.plain.end;
@@ -118,7 +118,7 @@ impl State {
             match sink.try_write(bytes) {
                 Ok(count) => {
                     bytes = &bytes[count..];
-                    stream.consumed(id, count, now, &mut self.out.frames);
+                    stream.consumed(id, count, now, self.out.frames());
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 // The stream's own task meets the same error, and ends it.
@@ -141,7 +141,7 @@ impl State {
     ) -> Result<(), LinkError> {
         match kind {
             Kind::Ping => {
-                write_frame(&mut self.out.frames, Kind::Pong, 0, |out| {
+                write_frame(self.out.frames(), Kind::Pong, 0, |out| {
                     out.extend_from_slice(payload.get(..8).unwrap_or_default());
                 });
             }

@@ -2,12 +2,12 @@
 
 use super::state::{State, StreamState, Verdict};
 use super::{Link, MAX_INCOMING, Shared};
-use crate::clock::unix_ms;
 use crate::error::OpenError;
 use crate::stream::Stream;
 use ::link::message::{Contract as ContractFrame, Open, Opened, Refuse};
 use ::link::seal::{Answer, Family, Freshness, Initiator, Parties, Request, Responder, Target};
 use ::link::{Code, Kind, write_frame};
+use clock::unix_ms;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -81,7 +81,7 @@ impl Link {
                 window_bytes: shared.welcome.window_bytes,
                 seal: &seal,
             };
-            open.write(id, &mut state.out.frames);
+            open.write(id, state.out.frames());
             state.flush(shared);
             id
         };
@@ -139,7 +139,7 @@ impl State {
         }
         self.shown.insert(contract.id);
         let follows = contract.follows.map(|contract| contract.0);
-        ContractFrame { text: &contract.text, follows }.write(&mut self.out.frames);
+        ContractFrame { text: &contract.text, follows }.write(self.out.frames());
     }
 }
 
@@ -245,11 +245,10 @@ impl IncomingOpen {
         stream.sealer = Some(sealer);
         stream.unsealer = Some(unsealer);
         stream.send_credit = ::link::SendCredit::new(window);
-        Opened { window_bytes: self.shared.welcome.window_bytes, seal: &seal }
-            .write(self.id, &mut out.frames);
+        Opened { window_bytes: self.shared.welcome.window_bytes, seal: &seal }.write(self.id, out.frames());
         if matches!(answer, Answer::Failed { .. }) {
             stream.fin_sent = true;
-            write_frame(&mut out.frames, Kind::Fin, self.id, |_| {});
+            write_frame(out.frames(), Kind::Fin, self.id, |_| {});
         }
         state.flush(&self.shared);
         Ok(())
@@ -274,7 +273,7 @@ impl State {
         retry_after: Option<Duration>,
     ) {
         if self.streams.remove(&id).is_some_and(|stream| stream.reset.is_none()) {
-            Refuse { code, cause: cause.into(), retry_after }.write(id, &mut self.out.frames);
+            Refuse { code, cause: cause.into(), retry_after }.write(id, self.out.frames());
             self.flush(shared);
         }
     }
@@ -285,24 +284,24 @@ impl State {
             Refuse { code, cause: cause.into(), retry_after: None }.write(id, frames);
         };
         let Some(incoming) = &shared.incoming else {
-            return refuse(&mut self.out.frames, Code::ProtocolError, "this client carries no streams");
+            return refuse(self.out.frames(), Code::ProtocolError, "this client carries no streams");
         };
         let Ok(permit) = incoming.try_reserve() else {
-            return refuse(&mut self.out.frames, Code::Limit, "too many opens wait here");
+            return refuse(self.out.frames(), Code::Limit, "too many opens wait here");
         };
         let contract = ContractId(open.contract);
         let opener = ClientId(open.opener.unwrap_or_default());
         let parties = parties(shared, shared.who.client, opener, contract);
         let Ok(private) = seal_secret(shared) else {
-            return refuse(&mut self.out.frames, Code::SealInvalid, "");
+            return refuse(self.out.frames(), Code::SealInvalid, "");
         };
         let (responder, request, _) = match Responder::read(&private, &parties, open.seal) {
             Ok(read) => read,
-            Err(error) => return refuse(&mut self.out.frames, Code::SealInvalid, &error.to_string()),
+            Err(error) => return refuse(self.out.frames(), Code::SealInvalid, &error.to_string()),
         };
         let fresh = self.fresh.0.check(open.seal, request.time_ms, request.provider_epoch, unix_ms());
         if let Err(stale) = fresh {
-            return refuse(&mut self.out.frames, stale.code(), &stale.to_string());
+            return refuse(self.out.frames(), stale.code(), &stale.to_string());
         }
         self.streams.insert(id, StreamState::new(shared, 0, shared.clock.now()));
         permit.send(IncomingOpen {

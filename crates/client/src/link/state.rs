@@ -2,12 +2,12 @@
 
 use super::outbox::Outbox;
 use super::{Fresh, Shared};
-use crate::clock::Clock;
 use crate::error::{LinkError, OpenError};
 use crate::meter::Meter;
 use ::link::message::{Refuse, Reset, Welcome, write_credit};
 use ::link::seal::{Answer, Initiator, Sealer, TAG_BYTES, Unsealer};
 use ::link::{Code, Heartbeat, Kind, ReceiveCredit, SendCredit, write_frame};
+use clock::Clock;
 use overload::Moment;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -97,7 +97,7 @@ impl State {
     /// It is to end; the driver does it.
     pub(crate) fn close(&mut self, code: Code, error: LinkError) {
         if self.ending.is_none() {
-            Refuse { code, cause: "".into(), retry_after: None }.write(0, &mut self.out.frames);
+            Refuse { code, cause: "".into(), retry_after: None }.write(0, self.out.frames());
             self.ending = Some(error);
         }
     }
@@ -123,7 +123,7 @@ impl State {
     pub(crate) fn reset(&mut self, id: u32, code: Code) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         if stream.reset.is_none() {
-            Reset::because(code).write(id, &mut self.out.frames);
+            Reset::because(code).write(id, self.out.frames());
             stream.end(code);
         }
     }
@@ -132,7 +132,7 @@ impl State {
     pub(crate) fn forget(&mut self, id: u32) {
         let Some(stream) = self.streams.remove(&id) else { return };
         if stream.reset.is_none() && !(stream.fin_sent && stream.fin_received) {
-            Reset::because(Code::Cancelled).write(id, &mut self.out.frames);
+            Reset::because(Code::Cancelled).write(id, self.out.frames());
         }
     }
 }

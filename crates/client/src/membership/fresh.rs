@@ -1,8 +1,8 @@
 //! Keeping token and trust documents fresh.
 
 use super::{Membership, MembershipError, is_refused_for_good};
-use crate::clock::{Clock, unix_ms};
 use ::link::{Comeback, Pace};
+use clock::{Clock, unix_ms};
 use std::time::Duration;
 
 /// How failed refreshes are repeated: a token lives for a week, so there is no hurry.

@@ -26,7 +26,7 @@ impl AsyncRead for Stream {
         if !stream.untaken().is_empty() {
             let count = stream.untaken().len().min(buffer.remaining());
             buffer.put_slice(&stream.untaken()[..count]);
-            stream.take(this.id, count, this.shared.clock.now(), &mut state.out.frames);
+            stream.take(this.id, count, this.shared.clock.now(), state.out.frames());
             state.flush(&this.shared);
             return Poll::Ready(Ok(()));
         }
@@ -61,7 +61,7 @@ impl AsyncWrite for Stream {
             state.out.wait(context.waker());
             return Poll::Pending;
         }
-        if stream.send(this.id, &bytes[..count], false, &mut state.out.frames).is_err() {
+        if stream.send(this.id, &bytes[..count], false, state.out.frames()).is_err() {
             state.reset(this.id, Code::SealInvalid);
             return Poll::Ready(Err(over(Code::SealInvalid)));
         }
@@ -79,7 +79,7 @@ impl AsyncWrite for Stream {
         let mut guard = this.shared.lock();
         let state = &mut *guard;
         let Some(stream) = state.streams.get_mut(&this.id) else { return Poll::Ready(Ok(())) };
-        if stream.reset.is_none() && stream.send(this.id, &[], true, &mut state.out.frames).is_err() {
+        if stream.reset.is_none() && stream.send(this.id, &[], true, state.out.frames()).is_err() {
             state.reset(this.id, Code::SealInvalid);
         }
         state.flush(&this.shared);

@@ -120,7 +120,7 @@ impl Stream {
         // Towards the socket: what its buffer did not take before.
         while !stream.untaken().is_empty() {
             match socket.try_write(stream.untaken()) {
-                Ok(count) => stream.take(self.id, count, now, &mut state.out.frames),
+                Ok(count) => stream.take(self.id, count, now, state.out.frames()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     if socket.poll_write_ready(context).is_pending() {
                         break;
@@ -158,7 +158,7 @@ impl Stream {
             }
             let sent = if first.is_empty() {
                 match read(socket, room.min(BURST_BYTES), context, |bytes, ends| {
-                    stream.send(self.id, bytes, ends, &mut state.out.frames).map(|()| bytes.len())
+                    stream.send(self.id, bytes, ends, state.out.frames()).map(|()| bytes.len())
                 }) {
                     Poll::Pending => break,
                     Poll::Ready(Err(_)) => return Some(SpliceEnd::Broken),
@@ -167,7 +167,7 @@ impl Stream {
             } else {
                 let (now, later) = first.split_at(first.len().min(room));
                 *first = later;
-                stream.send(self.id, now, false, &mut state.out.frames).map(|()| now.len())
+                stream.send(self.id, now, false, state.out.frames()).map(|()| now.len())
             };
             match sent {
                 Ok(0) => splice.read_ended = true,

@@ -1,0 +1,72 @@
+use super::*;
+use trust::{ContractClaims, NetworkId};
+use uuid::Uuid;
+
+const NOW: u64 = 1_000_000;
+
+fn claims(id: u128, bytes: u64) -> ContractClaims {
+    ContractClaims {
+        network: NetworkId([0; 32]),
+        contract: ContractId(Uuid::from_u128(id)),
+        payer: AccountId(Uuid::from_u128(100)),
+        opener: ClientId(Uuid::from_u128(200)),
+        bytes,
+        expires_at_s: 2_000,
+    }
+}
+
+fn find(contracts: &Contracts, id: u128) -> Option<Rc<Contract>> {
+    contracts.find(ContractId(Uuid::from_u128(id)), ClientId(Uuid::from_u128(200)))
+}
+
+#[test]
+fn bytes_are_counted_once_and_the_last_one_is_the_last() {
+    let contracts = Contracts::default();
+    contracts.show(&claims(1, 100), None, NOW).unwrap();
+    let mut contract = find(&contracts, 1).unwrap();
+    assert_eq!(Contract::spend(&mut contract, 60, &contracts, NOW), Ok(()));
+    assert_eq!(contracts.take_usage(), [Usage { contract: contract.id, sequence: 1, bytes: 60 }]);
+    assert_eq!(contracts.take_usage(), []);
+    assert_eq!(Contract::spend(&mut contract, 41, &contracts, NOW), Err(Code::ContractSpent));
+    assert_eq!(contracts.take_usage(), [Usage { contract: contract.id, sequence: 2, bytes: 40 }]);
+    assert!(!contract.pays(NOW));
+    // Shown again, it is no new one.
+    contracts.show(&claims(1, 100), None, NOW).unwrap();
+    assert!(!find(&contracts, 1).unwrap().pays(NOW));
+}
+
+#[test]
+fn a_stream_goes_on_with_the_block_that_follows() {
+    let contracts = Contracts::default();
+    contracts.show(&claims(1, 100), None, NOW).unwrap();
+    let mut contract = find(&contracts, 1).unwrap();
+    contracts.show(&claims(2, 1_000), Some(contract.id), NOW).unwrap();
+    assert_eq!(Contract::spend(&mut contract, 150, &contracts, NOW), Ok(()));
+    assert_eq!(contract.id, ContractId(Uuid::from_u128(2)));
+    let usage: Vec<u64> = contracts.take_usage().iter().map(|usage| usage.bytes).collect();
+    assert_eq!(usage, [100, 50]);
+}
+
+#[test]
+fn chains_have_no_forks_no_circles_and_one_payer() {
+    let contracts = Contracts::default();
+    contracts.show(&claims(1, 100), None, NOW).unwrap();
+    let first = ContractId(Uuid::from_u128(1));
+    contracts.show(&claims(2, 100), Some(first), NOW).unwrap();
+    assert_eq!(contracts.show(&claims(3, 100), Some(first), NOW), Err(Code::ContractInvalid));
+    let mut other = claims(4, 100);
+    other.payer = AccountId(Uuid::from_u128(101));
+    assert_eq!(contracts.show(&other, Some(ContractId(Uuid::from_u128(2))), NOW), Err(Code::ContractInvalid));
+}
+
+#[test]
+fn another_opener_and_another_day_do_not_pay() {
+    let contracts = Contracts::default();
+    contracts.show(&claims(1, 100), None, NOW).unwrap();
+    assert!(contracts.find(ContractId(Uuid::from_u128(1)), ClientId(Uuid::from_u128(201))).is_none());
+    let mut contract = find(&contracts, 1).unwrap();
+    assert_eq!(Contract::spend(&mut contract, 1, &contracts, 2_000_000), Err(Code::ContractSpent));
+    drop(contract);
+    contracts.sweep(2_000_000);
+    assert_eq!(contracts.len(), 0);
+}

@@ -1,0 +1,233 @@
+//! From an accepted socket to a client that is known: TLS, hello, and the answer to it.
+
+mod hello;
+
+pub use hello::Keys;
+pub(crate) use hello::Refused;
+
+use crate::counters::add;
+use crate::hub::{Connection, Hub};
+use clock::unix_ms;
+use link::message::{Hello, Refuse, Welcome};
+use link::{Code, Frame, HELLO_LIMIT, Kind};
+use rustls::ServerConfig;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use tls::TlsSession;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::{Notify, watch};
+use tokio::time::timeout;
+use trust::{ClientClaims, EXPORTER_LABEL};
+
+/// TLS must be done within this time.
+const TLS_LIMIT: Duration = Duration::from_secs(5);
+/// A key that nobody here knows may be new: it is read again, and waited for so long.
+const KEY_LIMIT: Duration = Duration::from_secs(2);
+/// Bytes of one receive: a hello is small.
+const READ_BYTES: usize = 4 * 1024;
+
+/// What a door needs to know.
+pub(crate) struct Door {
+    pub hub: Rc<Hub>,
+    pub tls: watch::Receiver<Arc<ServerConfig>>,
+    pub keys: watch::Receiver<Arc<Keys>>,
+    /// Somebody shows a key that is not known: whoever keeps the keys is to look again.
+    pub unknown_key: Arc<Notify>,
+    /// The most refused clients that are held.
+    pub most_held: usize,
+}
+
+/// A client that may come in.
+pub(crate) struct Admitted {
+    pub socket: TcpStream,
+    pub tls: TlsSession,
+    /// What came behind the HELLO.
+    pub rest: Vec<u8>,
+    pub claims: ClientClaims,
+    pub epoch: u64,
+    pub interval_ms: u32,
+    pub software: Box<str>,
+}
+
+/// A handshake that came to nothing; nobody is owed an answer.
+#[derive(Debug)]
+struct Failed(&'static str);
+
+impl Door {
+    /// Serves one connection to its end.
+    pub(crate) async fn serve(self: Rc<Self>, socket: TcpStream) {
+        // The handshake's own room is given back before the client's long life begins.
+        let entered = Box::pin(self.enter(socket)).await;
+        match entered {
+            Ok(admitted) => Connection::serve(Rc::clone(&self.hub), admitted).await,
+            Err(Failed(why)) => {
+                add(&self.hub.counters.handshakes_failed, 1);
+                tracing::debug!(why, "handshake failed");
+            }
+        }
+    }
+
+    async fn enter(&self, socket: TcpStream) -> Result<Admitted, Failed> {
+        let config = Arc::clone(&self.tls.borrow());
+        let tls = TlsSession::accept(config, true).map_err(|_| Failed("tls"))?;
+        let mut guest = Guest { socket, tls, plain: Vec::new(), out: Vec::new() };
+        let shaken = timeout(TLS_LIMIT, guest.handshake()).await;
+        shaken.map_err(|_| Failed("tls took too long"))?.map_err(|_| Failed("tls"))?;
+        let waited = timeout(HELLO_LIMIT, guest.hello()).await;
+        let bytes = waited.map_err(|_| Failed("no hello came"))??;
+        let exported = guest.tls.export(EXPORTER_LABEL).ok_or(Failed("nothing is exported"))?;
+        let payload = guest.plain[link::HEADER_BYTES..bytes].to_vec();
+        let rest = guest.plain.split_off(bytes);
+        let Ok(hello) = Hello::decode(&payload) else {
+            return self
+                .turn_away(guest, Refused::because(Code::ProtocolError, "the hello is malformed"))
+                .await;
+        };
+        let claims = match self.check(&hello, &exported).await {
+            Ok(claims) => claims,
+            Err(refused) => return self.turn_away(guest, refused).await,
+        };
+        let interval_ms = self.hub.ping_interval_ms();
+        self.welcome(hello.epoch, interval_ms).write(&mut guest.out);
+        let sent = timeout(HELLO_LIMIT, guest.send()).await;
+        sent.map_err(|_| Failed("the client takes nothing"))?.map_err(|_| Failed("io"))?;
+        add(&self.hub.counters.admitted, 1);
+        let Guest { socket, tls, .. } = guest;
+        Ok(Admitted {
+            socket,
+            tls,
+            rest,
+            epoch: hello.epoch,
+            claims,
+            interval_ms,
+            software: hello.software.into(),
+        })
+    }
+
+    /// A key that is not known is looked for once more, by whoever keeps the keys.
+    async fn check(&self, hello: &Hello<'_>, exported: &[u8; 32]) -> Result<ClientClaims, Refused> {
+        let mut keys = self.keys.clone();
+        let first = keys.borrow_and_update().check(hello, exported, unix_ms());
+        let claims = match first {
+            Err(refused) if refused.is_unknown_key => {
+                self.unknown_key.notify_one();
+                if !matches!(timeout(KEY_LIMIT, keys.changed()).await, Ok(Ok(()))) {
+                    return Err(refused);
+                }
+                keys.borrow_and_update().check(hello, exported, unix_ms())?
+            }
+            other => other?,
+        };
+        match self.hub.client(claims.client) {
+            // The same start may come again: its old connection is half-open.
+            Some(current) if current.epoch > hello.epoch => Err(Refused::because(
+                Code::Superseded,
+                "a newer start of this client is connected; is its state folder used twice?",
+            )),
+            _ => Ok(claims),
+        }
+    }
+
+    fn welcome(&self, epoch: u64, interval_ms: u32) -> Welcome {
+        let config = &self.hub.config;
+        Welcome {
+            version: link::VERSION,
+            relay: self.hub.relay.0,
+            epoch,
+            time_ms: unix_ms(),
+            ping_interval_ms: interval_ms,
+            ping_misses: config.ping_misses,
+            backoff_base_ms: config.backoff_base_ms,
+            backoff_cap_ms: config.backoff_cap_ms,
+            stable_after_ms: config.stable_after_ms,
+            streams: config.streams_per_opener,
+            window_bytes: config.window_bytes,
+            greatest_window_bytes: config.greatest_window_bytes,
+            addresses: config.other_addresses.clone(),
+        }
+    }
+
+    /// The client hears why. One that should not come back is held for a while: old programs that dial on a fixed timer
+    /// come back once a minute then, instead of at once.
+    async fn turn_away(&self, mut guest: Guest, refused: Refused) -> Result<Admitted, Failed> {
+        let Refused { code, cause, retry_after, .. } = refused;
+        self.hub.counters.refuse(code);
+        tracing::info!(%code, cause, "a client is refused");
+        Refuse { code, cause: cause.into(), retry_after }.write(0, &mut guest.out);
+        let sent = timeout(HELLO_LIMIT, guest.send()).await;
+        if matches!(sent, Ok(Ok(()))) && code.is_final() && self.hub.held.get() < self.most_held {
+            self.hub.held.set(self.hub.held.get() + 1);
+            let hold = Duration::from_millis(self.hub.config.hold_refused_ms);
+            // Until it leaves; what it sends is not read.
+            let _ = timeout(hold, guest.leaves()).await;
+            self.hub.held.set(self.hub.held.get() - 1);
+        }
+        Err(Failed(code.label()))
+    }
+}
+
+/// A connection that nobody knows yet.
+struct Guest {
+    socket: TcpStream,
+    tls: TlsSession,
+    plain: Vec<u8>,
+    /// Frames for it.
+    out: Vec<u8>,
+}
+
+impl Guest {
+    async fn handshake(&mut self) -> io::Result<()> {
+        while self.tls.is_handshaking() {
+            self.receive().await?;
+        }
+        Ok(())
+    }
+
+    /// Until the first frame is there whole; its length. It must be a HELLO.
+    async fn hello(&mut self) -> Result<usize, Failed> {
+        loop {
+            match Frame::parse(&self.plain) {
+                Ok(Some(frame)) if frame.header.kind == Some(Kind::Hello) && frame.header.stream == 0 => {
+                    return Ok(frame.bytes());
+                }
+                Ok(None) => {}
+                Ok(Some(_)) | Err(_) => return Err(Failed("something else than a hello came")),
+            }
+            if self.plain.len() > link::MAX_FRAME_BYTES {
+                return Err(Failed("something else than a hello came"));
+            }
+            self.receive().await.map_err(|_| Failed("io"))?;
+        }
+    }
+
+    async fn receive(&mut self) -> io::Result<()> {
+        let mut incoming = self.tls.pending();
+        let pending = incoming.len();
+        incoming.resize(pending + READ_BYTES, 0);
+        let count = self.socket.read(&mut incoming[pending..]).await?;
+        if count == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let mut answer = Vec::new();
+        let processed = self.tls.process(&mut incoming[..pending + count], &mut self.plain, &mut answer);
+        self.socket.write_all(&answer).await?;
+        processed.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    }
+
+    async fn send(&mut self) -> io::Result<()> {
+        let mut sealed = Vec::new();
+        let encrypted = self.tls.encrypt(&self.out, &mut sealed);
+        encrypted.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        self.out = Vec::new();
+        self.socket.write_all(&sealed).await
+    }
+
+    /// Until the client has gone, or sends what it should not.
+    async fn leaves(&mut self) {
+        let mut byte = [0; 64];
+        let _ = self.socket.read(&mut byte).await;
+    }
+}

@@ -1,0 +1,162 @@
+//! Who is connected, and which streams run between whom. One thread: forwarding is a function call.
+//!
+//! A stream is two [`Route`]s, one in each connection's table, each naming the other. A connection's insides are borrowed for
+//! as long as a frame of its own is handled; the other end's are borrowed inside that, never the other way round, since an
+//! opener and a provider are never the same connection.
+
+mod connection;
+mod control;
+mod data;
+mod deadlines;
+mod departure;
+mod inside;
+mod open;
+
+pub(crate) use connection::Connection;
+
+use crate::config::Config;
+use crate::contracts::Contracts;
+use crate::counters::{Counters, Status};
+use clock::Clock;
+use deadlines::Deadlines;
+use link::Code;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use trust::{ClientId, ContractClaims, RelayId};
+
+/// A provider has come or gone: for the records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// It is connected.
+    Came {
+        /// Who.
+        client: ClientId,
+        /// The number of its start.
+        epoch: u64,
+        /// Name and version of its program.
+        software: Box<str>,
+        /// Since when, ms since 1970.
+        at_ms: u64,
+    },
+    /// It is not any more.
+    Left {
+        /// Who.
+        client: ClientId,
+        /// The number of its start.
+        epoch: u64,
+        /// Why: a code of the protocol, or 0 for a connection that broke.
+        cause: u16,
+        /// Since when, ms since 1970.
+        at_ms: u64,
+    },
+}
+
+/// Checks a contract's signature: the keys change while the relay runs.
+pub(crate) type VerifyContract = Box<dyn Fn(&str) -> Result<ContractClaims, Code>>;
+
+pub(crate) struct Hub {
+    pub config: Config,
+    pub relay: RelayId,
+    pub clock: Clock,
+    pub counters: Counters,
+    pub contracts: Contracts,
+    pub verify_contract: VerifyContract,
+    pub held: Cell<usize>,
+    pub waiting: Cell<usize>,
+    pub draining: Cell<bool>,
+    /// Usage cannot be written down: nothing new is begun.
+    pub journal_full: Cell<bool>,
+    clients: RefCell<HashMap<ClientId, Rc<Connection>>>,
+    providers: Cell<usize>,
+    streams: Cell<usize>,
+    /// Bytes in all outboxes.
+    queued: Cell<usize>,
+    deadlines: Deadlines,
+    presence: RefCell<Vec<Presence>>,
+    pub presence_changed: tokio::sync::Notify,
+}
+
+impl Hub {
+    pub(crate) fn new(config: Config, relay: RelayId, verify_contract: VerifyContract) -> Rc<Self> {
+        Rc::new(Self {
+            config,
+            relay,
+            clock: Clock::start(),
+            counters: Counters::default(),
+            contracts: Contracts::default(),
+            verify_contract,
+            held: Cell::new(0),
+            waiting: Cell::new(0),
+            draining: Cell::new(false),
+            journal_full: Cell::new(false),
+            clients: RefCell::default(),
+            providers: Cell::new(0),
+            streams: Cell::new(0),
+            queued: Cell::new(0),
+            deadlines: Deadlines::default(),
+            presence: RefCell::default(),
+            presence_changed: tokio::sync::Notify::new(),
+        })
+    }
+
+    pub(crate) fn client(&self, id: ClientId) -> Option<Rc<Connection>> {
+        self.clients.borrow().get(&id).cloned()
+    }
+
+    pub(crate) fn connections(&self) -> Vec<Rc<Connection>> {
+        self.clients.borrow().values().cloned().collect()
+    }
+
+    /// What has come and gone since the last time.
+    pub(crate) fn take_presence(&self) -> Vec<Presence> {
+        std::mem::take(&mut *self.presence.borrow_mut())
+    }
+
+    /// What the records did not take: it is offered again, before what came later.
+    pub(crate) fn put_back_presence(&self, mut unwritten: Vec<Presence>) {
+        let mut presence = self.presence.borrow_mut();
+        unwritten.append(&mut presence);
+        *presence = unwritten;
+    }
+
+    /// Slow receivers hold so much that nothing new is to be begun.
+    pub(crate) const fn is_crowded(&self) -> bool {
+        self.queued.get() / 9 >= self.config.buffer_bytes / 10
+    }
+
+    /// Slow receivers hold so much that nobody is granted more.
+    pub(crate) const fn is_filling(&self) -> bool {
+        self.queued.get() / 7 >= self.config.buffer_bytes / 10
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        let counters = &self.counters;
+        let clients = self.clients.borrow().len();
+        Status {
+            providers: self.providers.get(),
+            openers: clients - self.providers.get(),
+            streams: self.streams.get(),
+            queued_bytes: self.queued.get(),
+            contracts: self.contracts.len(),
+            held: self.held.get(),
+            waiting: self.waiting.get(),
+            accepted: counters.accepted.get(),
+            admitted: counters.admitted.get(),
+            put_off: counters.put_off.get(),
+            handshakes_failed: counters.handshakes_failed.get(),
+            opens: counters.opens.get(),
+            opened: counters.opened.get(),
+            bytes: counters.bytes.get(),
+            refused: counters.refused.borrow().clone(),
+            draining: self.draining.get(),
+        }
+    }
+
+    /// The interval at which a client that comes now is asked when it is silent: it grows with their number.
+    pub(crate) fn ping_interval_ms(&self) -> u32 {
+        let clients = u32::try_from(self.clients.borrow().len()).unwrap_or(u32::MAX);
+        let shared = u64::from(clients) * 1_000 / u64::from(self.config.pings_per_second.max(1));
+        u32::try_from(shared).unwrap_or(u32::MAX).max(self.config.ping_interval_ms)
+    }
+}

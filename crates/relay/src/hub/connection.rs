@@ -1,0 +1,277 @@
+//! One client's connection: its socket, and the task that reads it and keeps its time.
+
+use super::Hub;
+use super::inside::Inside;
+use crate::door::Admitted;
+use crate::hub::Presence;
+use clock::unix_ms;
+use link::message::Refuse;
+use link::{Beat, Code, Heartbeat, Kind, WRITE_LIMIT, write_frame};
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+use tls::MAX_PENDING_BYTES;
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+use trust::{ClientId, Role};
+
+/// Bytes of one receive.
+const READ_BYTES: usize = 256 * 1024;
+/// Receives of one turn, so that others come to their turn.
+const MAX_RECEIVES: usize = 4;
+/// What is still to be said to a client that is closed may take so long.
+const FAREWELL_LIMIT: Duration = Duration::from_secs(1);
+
+thread_local! {
+    /// Lent for as long as nothing is awaited: an idle connection owns no buffer.
+    static SCRATCH: RefCell<(Vec<u8>, Vec<u8>)> =
+        RefCell::new((vec![0; MAX_PENDING_BYTES + READ_BYTES], Vec::new()));
+}
+
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub client: ClientId,
+    pub role: Role,
+    pub epoch: u64,
+    pub(super) socket: TcpStream,
+    pub(super) inside: RefCell<Inside>,
+    /// The task is to look again.
+    pub(super) poke: Notify,
+    /// It is to end, and why.
+    pub(super) ending: Cell<Option<Code>>,
+    /// It was told to go; its streams may end.
+    pub(super) drained: Cell<bool>,
+}
+
+/// Why a connection ends.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// The relay ends it, and says so.
+    Said(Code),
+    /// The client has left, or was not heard.
+    Gone(Code),
+    /// The connection broke.
+    Broken(&'static str),
+}
+
+impl End {
+    /// For the records: a code of the protocol, or 0.
+    pub(super) const fn number(&self) -> u16 {
+        match self {
+            Self::Said(code) | Self::Gone(code) => code.number(),
+            Self::Broken(_) => 0,
+        }
+    }
+}
+
+impl Connection {
+    /// Takes in a client, in place of an older start of it; then serves it until it ends.
+    pub(crate) async fn serve(hub: Rc<Hub>, admitted: Admitted) {
+        let Some(connection) = Self::enter(&hub, admitted) else { return };
+        let end = match connection.turn_by_turn(&hub).await {
+            Ok(end) | Err(end) => end,
+        };
+        connection.leave(&hub, &end);
+        connection.farewell().await;
+    }
+
+    fn enter(hub: &Rc<Hub>, admitted: Admitted) -> Option<Rc<Self>> {
+        let Admitted { socket, tls, rest, claims, epoch, interval_ms, software } = admitted;
+        let interval = Duration::from_millis(u64::from(interval_ms));
+        let now = hub.clock.now();
+        let heartbeat = Heartbeat::new(interval, hub.config.ping_misses, fastrand::u64(..), now);
+        let inside = Inside {
+            tls,
+            partial: rest,
+            out: tls::Outbox::default(),
+            counted: 0,
+            routes: std::collections::HashMap::new(),
+            last_stream: 0,
+            heartbeat,
+            blocked_since: None,
+            holding: Vec::new(),
+        };
+        let connection = Rc::new(Self {
+            client: claims.client,
+            role: claims.role,
+            epoch,
+            socket,
+            inside: RefCell::new(inside),
+            poke: Notify::new(),
+            ending: Cell::new(None),
+            drained: Cell::new(false),
+        });
+        let before = hub.clients.borrow_mut().insert(claims.client, Rc::clone(&connection));
+        let is_provider = claims.role == Role::Provider;
+        match before {
+            // A client that was told to go comes back before its old streams have ended.
+            Some(before) if before.drained.get() => {}
+            Some(before) => before.end(Code::Superseded),
+            None if is_provider => hub.providers.set(hub.providers.get() + 1),
+            None => {}
+        }
+        if is_provider {
+            hub.note(Presence::Came { client: claims.client, epoch, software, at_ms: unix_ms() });
+        }
+        if hub.draining.get() {
+            connection.send_away(hub);
+        }
+        Some(connection)
+    }
+
+    /// It is to end; its own task does it.
+    pub(crate) fn end(&self, code: Code) {
+        if self.ending.get().is_none() {
+            self.ending.set(Some(code));
+            self.poke.notify_one();
+        }
+    }
+
+    async fn turn_by_turn(self: &Rc<Self>, hub: &Rc<Hub>) -> Result<End, End> {
+        // Frames may have come behind the hello.
+        let mut rest = std::mem::take(&mut self.inside.borrow_mut().partial);
+        self.handle(hub, &mut rest)?;
+        loop {
+            self.flush(hub)?;
+            if let Some(code) = self.ending.get() {
+                return Ok(End::Said(code));
+            }
+            let now = hub.clock.now();
+            let (blocked, wake_at) = {
+                let mut inside = self.inside.borrow_mut();
+                let wake_at = match inside.heartbeat.tick(now) {
+                    Beat::Wait(until) => until,
+                    Beat::Ping => {
+                        inside.out.rest();
+                        inside.routes.shrink_to(0);
+                        write_frame(inside.out.plain(), Kind::Ping, 0, |out| {
+                            out.extend_from_slice(&now.as_micros().to_be_bytes());
+                        });
+                        continue;
+                    }
+                    Beat::GiveUp => return Err(End::Gone(Code::Idle)),
+                };
+                match inside.blocked_since {
+                    Some(since) if now.since(since) >= WRITE_LIMIT => return Err(End::Gone(Code::Stalled)),
+                    Some(since) => (true, wake_at.min(since + WRITE_LIMIT)),
+                    None => (false, wake_at),
+                }
+            };
+            tokio::select! {
+                ready = self.socket.readable() => {
+                    ready.map_err(|_| End::Broken("io"))?;
+                    self.receive(hub)?;
+                }
+                ready = self.socket.writable(), if blocked => ready.map_err(|_| End::Broken("io"))?,
+                () = self.poke.notified() => {}
+                () = tokio::time::sleep_until(hub.clock.instant(wake_at)) => {}
+            }
+        }
+    }
+
+    /// Takes what the socket has, a bounded number of times.
+    fn receive(self: &Rc<Self>, hub: &Rc<Hub>) -> Result<(), End> {
+        for _ in 0..MAX_RECEIVES {
+            let more = SCRATCH.with_borrow_mut(|(incoming, plain)| {
+                let mut inside = self.inside.borrow_mut();
+                let pending = inside.tls.take_pending(incoming);
+                let room = &mut incoming[pending..];
+                let full = room.len();
+                let count = match self.socket.try_read(room) {
+                    Ok(0) => return Err(End::Broken("closed")),
+                    Ok(count) => count,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        let kept = incoming[..pending].to_vec();
+                        inside.tls.set_pending(kept);
+                        return Ok(false);
+                    }
+                    Err(_) => return Err(End::Broken("io")),
+                };
+                inside.heartbeat.heard(hub.clock.now());
+                plain.clear();
+                plain.append(&mut inside.partial);
+                let Inside { tls, out, .. } = &mut *inside;
+                let opened = tls.process(&mut incoming[..pending + count], plain, out.sealed());
+                opened.map_err(|_| End::Broken("tls"))?;
+                let closed = inside.tls.peer_closed();
+                drop(inside);
+                self.handle(hub, plain)?;
+                if closed { Err(End::Broken("closed")) } else { Ok(count == full) }
+            })?;
+            if !more {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Encrypts and sends what there is, as far as the socket takes it.
+    pub(super) fn flush(&self, hub: &Hub) -> Result<(), End> {
+        let released = {
+            let mut inside = self.inside.borrow_mut();
+            let Inside { tls, out, .. } = &mut *inside;
+            let flushed = out.flush(tls, |bytes| self.socket.try_write(bytes));
+            let moved = flushed.map_err(|_| End::Broken("io"))?;
+            hub.count(&mut inside);
+            let blocked = inside.out.is_blocked();
+            if moved || !blocked {
+                inside.blocked_since = blocked.then(|| hub.clock.now());
+            } else if inside.blocked_since.is_none() {
+                inside.blocked_since = Some(hub.clock.now());
+            }
+            self.releasable(hub, &mut inside)
+        };
+        self.release(hub, released);
+        Ok(())
+    }
+
+    /// [`Self::flush`] from another connection's turn: what goes wrong is for the own task.
+    pub(super) fn flush_from_outside(&self, hub: &Hub) {
+        let was_blocked = self.inside.borrow().blocked_since.is_some();
+        match self.flush(hub) {
+            Ok(()) if !was_blocked && self.inside.borrow().blocked_since.is_some() => self.poke.notify_one(),
+            Ok(()) => {}
+            Err(_) => self.end(Code::Idle),
+        }
+    }
+
+    /// Sends what is still to be said.
+    async fn farewell(&self) {
+        let saying = async {
+            loop {
+                {
+                    let mut inside = self.inside.borrow_mut();
+                    let Inside { tls, out, .. } = &mut *inside;
+                    let sent = out.flush(tls, |bytes| self.socket.try_write(bytes));
+                    if sent.is_err() || !out.is_blocked() {
+                        return;
+                    }
+                }
+                if self.socket.writable().await.is_err() {
+                    return;
+                }
+            }
+        };
+        // A client that takes nothing hears nothing.
+        let _ = tokio::time::timeout(FAREWELL_LIMIT, saying).await;
+        let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Write);
+    }
+
+    /// What the client hears at the end.
+    pub(super) fn say(&self, code: Code) {
+        let retry_after = None;
+        Refuse { code, cause: cause(code).into(), retry_after }
+            .write(0, self.inside.borrow_mut().out.plain());
+    }
+}
+
+/// For people.
+fn cause(code: Code) -> &'static str {
+    match code {
+        Code::Superseded => "a newer start of this client is connected; is its state folder used twice?",
+        Code::Revoked => "the operator has revoked this client",
+        Code::Draining => "this relay goes away",
+        _ => "",
+    }
+}

@@ -1,0 +1,177 @@
+//! What a client sends, frame by frame.
+
+use super::connection::End;
+use super::inside::Inside;
+use super::{Connection, Hub};
+use clock::unix_ms;
+use link::message::{Contract, Open, Opened, Refuse, Reset, decode_credit};
+use link::{Code, HEADER_BYTES, Header, Kind, Malformed, write_frame};
+use std::rc::Rc;
+use trust::{ContractId, Role};
+
+impl Connection {
+    /// Handles all whole frames of `plain`, keeps the rest, and sends what came of them.
+    pub(super) fn handle(self: &Rc<Self>, hub: &Rc<Hub>, plain: &mut [u8]) -> Result<(), End> {
+        let mut at = 0;
+        // The other ends that something was put into; few, since frames of one stream come together.
+        let mut touched: Vec<Rc<Self>> = Vec::new();
+        let result = loop {
+            let header = match Header::parse(&plain[at..]) {
+                Ok(Some(header)) => header,
+                Ok(None) => break Ok(()),
+                Err(_) => break Err(End::Said(Code::ProtocolError)),
+            };
+            let end = at + HEADER_BYTES + header.length;
+            if end > plain.len() {
+                break Ok(());
+            }
+            let frame = &mut plain[at..end];
+            at = end;
+            let Some(kind) = header.kind else { continue };
+            let handled = if kind == Kind::Data {
+                self.data(hub, header.stream, frame, &mut touched);
+                Ok(())
+            } else {
+                self.control(hub, kind, header.stream, &frame[HEADER_BYTES..], &mut touched)
+            };
+            if handled.is_err() {
+                break handled;
+            }
+        };
+        self.inside.borrow_mut().partial = plain[at..].to_vec();
+        for peer in &touched {
+            peer.flush_from_outside(hub);
+        }
+        result?;
+        self.flush(hub)
+    }
+
+    fn control(
+        self: &Rc<Self>,
+        hub: &Rc<Hub>,
+        kind: Kind,
+        stream: u32,
+        payload: &[u8],
+        touched: &mut Vec<Rc<Self>>,
+    ) -> Result<(), End> {
+        match kind {
+            Kind::Ping => {
+                write_frame(self.inside.borrow_mut().out.plain(), Kind::Pong, 0, |out| {
+                    out.extend_from_slice(payload.get(..8).unwrap_or_default());
+                });
+            }
+            Kind::Pong => {}
+            Kind::Refuse if stream == 0 => {
+                let refuse = Refuse::decode(payload).map_err(broken)?;
+                return Err(End::Gone(refuse.code));
+            }
+            Kind::Contract if self.role != Role::Provider => {
+                self.show(hub, Contract::decode(payload).map_err(broken)?);
+            }
+            Kind::Open if self.role != Role::Provider => {
+                let open = Open::decode(payload).map_err(broken)?;
+                self.open(hub, stream, &open, touched)?;
+            }
+            Kind::Opened if self.role == Role::Provider => {
+                let opened = Opened::decode(payload).map_err(broken)?;
+                self.opened(hub, stream, opened, touched);
+            }
+            Kind::Refuse if self.role == Role::Provider => {
+                let refuse = Refuse::decode(payload).map_err(broken)?;
+                self.turned_away(hub, stream, &refuse, touched);
+            }
+            Kind::Credit => {
+                let bytes = decode_credit(payload).map_err(broken)?;
+                self.credit(hub, stream, bytes, touched);
+            }
+            Kind::Fin => self.fin(hub, stream, touched),
+            Kind::Reset => {
+                let reset = Reset::decode(payload).map_err(broken)?;
+                self.reset(hub, stream, reset, touched);
+            }
+            _ => return Err(End::Said(Code::ProtocolError)),
+        }
+        Ok(())
+    }
+
+    /// A contract that cannot be taken is told by the open that names it.
+    fn show(&self, hub: &Hub, contract: Contract<'_>) {
+        let shown = (hub.verify_contract)(contract.text).and_then(|claims| {
+            if claims.opener != self.client {
+                return Err(Code::ContractInvalid);
+            }
+            hub.contracts.show(&claims, contract.follows.map(ContractId), unix_ms())
+        });
+        if let Err(code) = shown {
+            hub.counters.refuse(code);
+        }
+    }
+
+    /// The receiver, here, has room for more: the sender, there, is told, unless this connection has too much to send as it is.
+    fn credit(&self, hub: &Hub, stream: u32, bytes: u32, touched: &mut Vec<Rc<Self>>) {
+        let mut guard = self.inside.borrow_mut();
+        let inside = &mut *guard;
+        let holds = hub.is_filling() || inside.out.bytes() > super::data::HIGH_WATER_BYTES;
+        let Some(route) = inside.routes.get_mut(&stream) else { return };
+        if holds {
+            if route.held_credit == 0 {
+                inside.holding.push(stream);
+            }
+            route.held_credit = route.held_credit.saturating_add(bytes);
+            return;
+        }
+        let (peer, peer_stream) = (Rc::clone(&route.peer), route.peer_stream);
+        drop(guard);
+        peer.grant(peer_stream, bytes);
+        super::data::touch(touched, &peer);
+    }
+
+    /// This end may send more.
+    fn grant(&self, stream: u32, bytes: u32) {
+        let mut guard = self.inside.borrow_mut();
+        let Inside { routes, out, .. } = &mut *guard;
+        if let Some(route) = routes.get_mut(&stream) {
+            route.credit.grant(bytes);
+            link::message::write_credit(stream, bytes, out.plain());
+        }
+    }
+
+    /// What was held back and can be passed on now.
+    pub(super) fn releasable(&self, hub: &Hub, inside: &mut Inside) -> Vec<(Rc<Self>, u32, u32)> {
+        if inside.holding.is_empty() || hub.is_filling() || inside.out.bytes() > super::data::LOW_WATER_BYTES
+        {
+            return Vec::new();
+        }
+        let mut released = Vec::new();
+        for stream in std::mem::take(&mut inside.holding) {
+            if let Some(route) = inside.routes.get_mut(&stream) {
+                released.push((
+                    Rc::clone(&route.peer),
+                    route.peer_stream,
+                    std::mem::take(&mut route.held_credit),
+                ));
+            }
+        }
+        released
+    }
+
+    pub(super) fn release(&self, hub: &Hub, released: Vec<(Rc<Self>, u32, u32)>) {
+        for (peer, stream, bytes) in released {
+            peer.grant(stream, bytes);
+            // Its own task sends it: this may be its own turn.
+            hub.later(&peer);
+        }
+    }
+}
+
+impl Hub {
+    /// The connection's own task is to send what it has.
+    pub(super) fn later(&self, connection: &Connection) {
+        connection.poke.notify_one();
+    }
+}
+
+/// A client that breaks the protocol is told so, and closed.
+fn broken(_: Malformed) -> End {
+    End::Said(Code::ProtocolError)
+}

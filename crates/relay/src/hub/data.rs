@@ -1,0 +1,138 @@
+//! Bytes on their way through: counted, checked against credit, and put into the other end's outbox.
+
+use super::inside::Inside;
+use super::{Connection, Hub};
+use crate::contracts::Contract;
+use crate::counters::add;
+use clock::unix_ms;
+use link::message::{Refuse, Reset};
+use link::seal::TAG_BYTES;
+use link::{Code, HEADER_BYTES, Kind, write_frame};
+use std::rc::Rc;
+
+/// A connection that has more than this to send holds back the credit that its client grants.
+pub(super) const HIGH_WATER_BYTES: usize = 1024 * 1024;
+/// Below this it passes it on again.
+pub(super) const LOW_WATER_BYTES: usize = 256 * 1024;
+/// Frames of at least this size are encrypted from where they stand, as a record of their own.
+const LARGE_BYTES: usize = 4 * 1024;
+
+/// Remembers that `peer` has something to send.
+pub(super) fn touch(touched: &mut Vec<Rc<Connection>>, peer: &Rc<Connection>) {
+    if !touched.iter().any(|known| Rc::ptr_eq(known, peer)) {
+        touched.push(Rc::clone(peer));
+    }
+}
+
+impl Connection {
+    /// DATA has come: `frame` is the whole of it.
+    pub(super) fn data(
+        self: &Rc<Self>,
+        hub: &Hub,
+        stream: u32,
+        frame: &mut [u8],
+        touched: &mut Vec<Rc<Self>>,
+    ) {
+        let mut guard = self.inside.borrow_mut();
+        // A stream that is over here may be told more; that is nobody's fault.
+        let Some(route) = guard.routes.get_mut(&stream) else { return };
+        let bytes = frame.len() - HEADER_BYTES;
+        let fault = if route.opening || route.ended || bytes < TAG_BYTES {
+            Some(Code::ProtocolError)
+        } else if bytes == TAG_BYTES {
+            // The sealed end costs no credit; there is one.
+            route.ended = true;
+            None
+        } else if route.credit.spend(bytes).is_err() {
+            Some(Code::FlowControl)
+        } else {
+            Contract::spend(&mut route.contract, bytes as u64, &hub.contracts, unix_ms()).err()
+        };
+        let (peer, peer_stream) = (Rc::clone(&route.peer), route.peer_stream);
+        drop(guard);
+        if let Some(code) = fault {
+            hub.counters.refuse(code);
+            self.cut(hub, stream, code, touched);
+            return;
+        }
+        add(&hub.counters.bytes, bytes as u64);
+        frame[4..HEADER_BYTES].copy_from_slice(&peer_stream.to_be_bytes());
+        peer.put(hub, frame);
+        touch(touched, &peer);
+    }
+
+    /// Adds a whole frame to what is to be sent.
+    fn put(&self, hub: &Hub, frame: &[u8]) {
+        let mut guard = self.inside.borrow_mut();
+        let Inside { tls, out, .. } = &mut *guard;
+        if frame.len() < LARGE_BYTES {
+            out.plain().extend_from_slice(frame);
+        } else if out.seal(tls, frame).is_err() {
+            self.ending.set(Some(Code::Idle));
+            self.poke.notify_one();
+        }
+        hub.count(&mut guard);
+    }
+
+    /// FIN has come.
+    pub(super) fn fin(self: &Rc<Self>, hub: &Hub, stream: u32, touched: &mut Vec<Rc<Self>>) {
+        let (peer, peer_stream) = {
+            let mut guard = self.inside.borrow_mut();
+            let Some(route) = guard.routes.get_mut(&stream) else { return };
+            if route.opening || route.fin {
+                drop(guard);
+                return self.cut(hub, stream, Code::ProtocolError, touched);
+            }
+            route.fin = true;
+            (Rc::clone(&route.peer), route.peer_stream)
+        };
+        let over = {
+            let mut guard = peer.inside.borrow_mut();
+            let Inside { routes, out, .. } = &mut *guard;
+            write_frame(out.plain(), Kind::Fin, peer_stream, |_| {});
+            routes.get(&peer_stream).is_none_or(|route| route.fin)
+        };
+        touch(touched, &peer);
+        if over {
+            self.unlink(hub, stream);
+        }
+    }
+
+    /// RESET has come.
+    pub(super) fn reset(self: &Rc<Self>, hub: &Hub, stream: u32, reset: Reset, touched: &mut Vec<Rc<Self>>) {
+        if let Some((peer, peer_stream, opening)) = self.unlink(hub, stream) {
+            let mut guard = peer.inside.borrow_mut();
+            if opening && peer.role != trust::Role::Provider {
+                let refuse = Refuse { code: reset.code, cause: "".into(), retry_after: reset.retry_after };
+                refuse.write(peer_stream, guard.out.plain());
+            } else {
+                reset.write(peer_stream, guard.out.plain());
+            }
+            drop(guard);
+            touch(touched, &peer);
+        }
+    }
+
+    /// Ends a stream from here: both ends are told.
+    pub(super) fn cut(self: &Rc<Self>, hub: &Hub, stream: u32, code: Code, touched: &mut Vec<Rc<Self>>) {
+        Reset::because(code).write(stream, self.inside.borrow_mut().out.plain());
+        self.reset(hub, stream, Reset::because(code), touched);
+    }
+
+    /// Takes a stream out of both tables; the other end, and whether the provider had not answered yet.
+    pub(super) fn unlink(&self, hub: &Hub, stream: u32) -> Option<(Rc<Self>, u32, bool)> {
+        let route = self.inside.borrow_mut().routes.remove(&stream)?;
+        route.peer.inside.borrow_mut().routes.remove(&route.peer_stream);
+        hub.streams.set(hub.streams.get().saturating_sub(1));
+        Some((route.peer, route.peer_stream, route.opening))
+    }
+}
+
+impl Hub {
+    /// Keeps the count of all that waits here.
+    pub(super) fn count(&self, inside: &mut Inside) {
+        let bytes = inside.out.bytes();
+        self.queued.set((self.queued.get() + bytes).saturating_sub(inside.counted));
+        inside.counted = bytes;
+    }
+}

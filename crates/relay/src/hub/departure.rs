@@ -1,0 +1,110 @@
+//! How a connection ends, and what becomes of its streams.
+
+use super::connection::End;
+use super::inside::Route;
+use super::{Connection, Hub, Presence};
+use clock::unix_ms;
+use link::Code;
+use link::message::{Drain, Refuse, Reset};
+use std::rc::Rc;
+use trust::Role;
+
+impl Connection {
+    /// Its streams are reset, and it is forgotten, unless a newer start has its place.
+    pub(super) fn leave(self: &Rc<Self>, hub: &Hub, end: &End) {
+        if let End::Said(code) = end {
+            self.say(*code);
+        }
+        let routes: Vec<(u32, Route)> = self.inside.borrow_mut().routes.drain().collect();
+        hub.streams.set(hub.streams.get().saturating_sub(routes.len()));
+        for (_, route) in routes {
+            route.peer.lose(
+                hub,
+                &route,
+                if self.role == Role::Provider { Code::ProviderGone } else { Code::Cancelled },
+            );
+        }
+        let mut inside = self.inside.borrow_mut();
+        hub.queued.set(hub.queued.get().saturating_sub(inside.counted));
+        inside.counted = 0;
+        drop(inside);
+        let mut clients = hub.clients.borrow_mut();
+        let current = clients.get(&self.client);
+        let is_current = current.is_some_and(|current| Rc::ptr_eq(current, self));
+        // Where the same start has come again, it has not left.
+        let has_left = is_current || current.is_none_or(|current| current.epoch != self.epoch);
+        if is_current {
+            clients.remove(&self.client);
+        }
+        drop(clients);
+        if self.role == Role::Provider {
+            if is_current {
+                hub.providers.set(hub.providers.get() - 1);
+            }
+            if has_left {
+                let (client, epoch, cause) = (self.client, self.epoch, end.number());
+                hub.note(Presence::Left { client, epoch, cause, at_ms: unix_ms() });
+            }
+        }
+        let why = match end {
+            End::Said(code) | End::Gone(code) => code.label(),
+            End::Broken(why) => why,
+        };
+        tracing::debug!(client = %self.client, role = self.role.name(), why, "client left");
+    }
+
+    /// The other end of one of its streams is gone.
+    fn lose(&self, hub: &Hub, theirs: &Route, code: Code) {
+        let lost = {
+            let mut inside = self.inside.borrow_mut();
+            let lost = inside.routes.remove(&theirs.peer_stream);
+            if let Some(route) = &lost {
+                if route.opening && self.role != Role::Provider {
+                    let refuse = Refuse { code, cause: "the provider has left".into(), retry_after: None };
+                    refuse.write(theirs.peer_stream, inside.out.plain());
+                } else {
+                    Reset::because(code).write(theirs.peer_stream, inside.out.plain());
+                }
+            }
+            lost.is_some()
+        };
+        if lost {
+            self.flush_from_outside(hub);
+        }
+    }
+
+    /// It is told to go elsewhere.
+    pub(super) fn send_away(&self, hub: &Hub) {
+        self.drained.set(true);
+        let config = &hub.config;
+        let drain = Drain {
+            deadline_ms: config.drain_deadline_ms,
+            spread_ms: config.drain_spread_ms,
+            addresses: config.other_addresses.clone(),
+        };
+        drain.write(self.inside.borrow_mut().out.plain());
+        self.poke.notify_one();
+    }
+}
+
+impl Hub {
+    pub(super) fn note(&self, presence: Presence) {
+        self.presence.borrow_mut().push(presence);
+        self.presence_changed.notify_one();
+    }
+
+    /// Everybody is sent away; whoever has no stream left, and has come back elsewhere, is closed.
+    pub(crate) fn drain(&self) {
+        self.draining.set(true);
+        for connection in self.connections() {
+            connection.send_away(self);
+        }
+    }
+
+    /// The end of the drain: everybody is closed.
+    pub(crate) fn close_all(&self) {
+        for connection in self.connections() {
+            connection.end(Code::Draining);
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! What a relay writes down for others. It runs on without: a database that is gone delays records, and nothing else.
+
+use crate::contracts::Usage;
+use crate::hub::Presence;
+use std::error::Error;
+use std::future::Future;
+
+/// Why something was not written. It is tried again.
+pub type RecordError = Box<dyn Error + Send + Sync>;
+
+/// That the relay lives, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Beat {
+    /// The number of this start.
+    pub epoch: u64,
+    /// When it started, ms since 1970.
+    pub started_at_ms: u64,
+    /// How clients reach it.
+    pub address: String,
+    /// How many there are.
+    pub connections: u32,
+    /// It sends its clients away.
+    pub draining: bool,
+}
+
+/// Where records go. Each call may be repeated; what was written already stays as it is.
+pub trait Records: Send + Sync + 'static {
+    /// That the relay lives.
+    fn beat(&self, beat: Beat) -> impl Future<Output = Result<(), RecordError>> + Send;
+
+    /// Who has come and gone, in order; at most [`MAX_BATCH`].
+    fn presence(
+        &self,
+        epoch: u64,
+        presence: &[Presence],
+    ) -> impl Future<Output = Result<(), RecordError>> + Send;
+
+    /// What was used at a start of this relay; at most [`MAX_BATCH`].
+    fn usage(&self, epoch: u64, usage: &[Usage]) -> impl Future<Output = Result<(), RecordError>> + Send;
+}
+
+/// The most records in one call.
+pub const MAX_BATCH: usize = 5_000;

@@ -1,0 +1,212 @@
+//! Usage into the journal and from there to the records; who came and went; that the relay lives.
+
+use crate::hub::Hub;
+use crate::journal::{Journal, Unsent};
+use crate::records::{Beat, MAX_BATCH, Records};
+use clock::unix_ms;
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+/// How often the relay says that it lives.
+const BEAT_INTERVAL: Duration = Duration::from_secs(5);
+/// A record that is not written within this time is written again.
+const RECORD_LIMIT: Duration = Duration::from_secs(10);
+/// After a failure, the next attempt waits for so long, and a random part of it besides.
+const RETRY_PAUSE: Duration = Duration::from_secs(2);
+/// Comings and goings are gathered for so long.
+const PRESENCE_PAUSE: Duration = Duration::from_millis(100);
+/// At the end, what is left may take so long; the journal keeps the usage.
+const FINISH_LIMIT: Duration = Duration::from_secs(3);
+/// Comings and goings that wait for a database that is gone. Beyond them, the oldest are dropped: they are made good by the
+/// start that beats.
+const MAX_PRESENCE: usize = 500_000;
+
+pub(crate) struct Reporting<R> {
+    hub: Rc<Hub>,
+    records: Arc<R>,
+    journal: Arc<Mutex<Journal>>,
+    epoch: u64,
+    appended: Rc<Notify>,
+    tasks: RefCell<Vec<JoinHandle<()>>>,
+}
+
+impl<R: Records> Reporting<R> {
+    pub(crate) fn start(hub: &Rc<Hub>, records: R, journal: Journal) -> Rc<Self> {
+        let epoch = journal.epoch();
+        let reporting = Rc::new(Self {
+            hub: Rc::clone(hub),
+            records: Arc::new(records),
+            journal: Arc::new(Mutex::new(journal)),
+            epoch,
+            appended: Rc::new(Notify::new()),
+            tasks: RefCell::default(),
+        });
+        let spawn = tokio::task::spawn_local::<std::pin::Pin<Box<dyn Future<Output = ()>>>>;
+        let tasks = vec![
+            spawn(Box::pin(Rc::clone(&reporting).keep_usage())),
+            spawn(Box::pin(Rc::clone(&reporting).send_usage())),
+            spawn(Box::pin(Rc::clone(&reporting).send_presence())),
+            spawn(Box::pin(Rc::clone(&reporting).beat())),
+        ];
+        *reporting.tasks.borrow_mut() = tasks;
+        reporting
+    }
+
+    /// Writes what is left.
+    pub(crate) async fn finish(&self) {
+        self.tasks.borrow().iter().for_each(JoinHandle::abort);
+        self.append().await;
+        let last = async {
+            while let Ok(true) = self.send_presence_once().await {}
+            while let Ok(true) = self.send_usage_once().await {}
+        };
+        if timeout(FINISH_LIMIT, last).await.is_err() {
+            tracing::warn!(
+                "the last records were not written; usage is in the journal, and is sent at the next start"
+            );
+        }
+    }
+
+    async fn keep_usage(self: Rc<Self>) {
+        let interval = Duration::from_millis(self.hub.config.usage_interval_ms.max(1));
+        loop {
+            tokio::time::sleep(interval).await;
+            self.append().await;
+            self.hub.contracts.sweep(unix_ms());
+        }
+    }
+
+    /// What was used goes to the disk. What cannot be written is used again: it stays in the contract's count.
+    async fn append(&self) {
+        let usage = self.hub.contracts.take_usage();
+        if usage.is_empty() {
+            return;
+        }
+        let count = usage.len();
+        let written =
+            self.on_journal(move |journal| journal.append(&usage).map(|()| journal.is_full())).await;
+        match written {
+            Ok(is_full) => {
+                self.hub.journal_full.set(is_full);
+                self.appended.notify_one();
+            }
+            Err(error) => {
+                // The bytes have been carried; without a disk they cannot be billed. Nothing new is begun.
+                self.hub.journal_full.set(true);
+                tracing::error!(%error, records = count, "usage could not be written to the journal");
+            }
+        }
+    }
+
+    async fn send_usage(self: Rc<Self>) {
+        loop {
+            match self.send_usage_once().await {
+                Ok(true) => {}
+                Ok(false) => self.appended.notified().await,
+                Err(()) => pause().await,
+            }
+        }
+    }
+
+    /// One batch from the journal to the records; whether there was one.
+    async fn send_usage_once(&self) -> Result<bool, ()> {
+        let unsent = self.on_journal(Journal::unsent).await.map_err(|error| {
+            tracing::error!(%error, "the usage journal cannot be read");
+        })?;
+        let Some(unsent) = unsent else { return Ok(false) };
+        let Unsent { epoch, records, .. } = &unsent;
+        let sent = timeout(RECORD_LIMIT, self.records.usage(*epoch, records)).await;
+        failed("usage", sent)?;
+        self.on_journal(move |journal| journal.confirm(&unsent)).await.map_err(|error| {
+            tracing::error!(%error, "the usage journal cannot be written");
+        })?;
+        Ok(true)
+    }
+
+    async fn send_presence(self: Rc<Self>) {
+        loop {
+            match self.send_presence_once().await {
+                Ok(true) => tokio::time::sleep(PRESENCE_PAUSE).await,
+                Ok(false) => self.hub.presence_changed.notified().await,
+                Err(()) => pause().await,
+            }
+        }
+    }
+
+    async fn send_presence_once(&self) -> Result<bool, ()> {
+        let mut presence = self.hub.take_presence();
+        if presence.is_empty() {
+            return Ok(false);
+        }
+        if presence.len() > MAX_PRESENCE {
+            presence.drain(..presence.len() - MAX_PRESENCE);
+        }
+        while !presence.is_empty() {
+            let batch = &presence[..presence.len().min(MAX_BATCH)];
+            let sent = timeout(RECORD_LIMIT, self.records.presence(self.epoch, batch)).await;
+            if failed("presence", sent).is_err() {
+                self.hub.put_back_presence(presence);
+                return Err(());
+            }
+            let count = batch.len();
+            presence.drain(..count);
+        }
+        Ok(true)
+    }
+
+    async fn beat(self: Rc<Self>) {
+        let started_at_ms = unix_ms();
+        loop {
+            let config = &self.hub.config;
+            let public = &config.public_address;
+            let beat = Beat {
+                epoch: self.epoch,
+                started_at_ms,
+                address: if public.is_empty() { config.listen.to_string() } else { public.clone() },
+                connections: u32::try_from(self.hub.connections().len()).unwrap_or(u32::MAX),
+                draining: self.hub.draining.get(),
+            };
+            // The next beat comes anyway.
+            let _ = failed("beat", timeout(RECORD_LIMIT, self.records.beat(beat)).await);
+            tokio::time::sleep(BEAT_INTERVAL).await;
+        }
+    }
+
+    /// The disk may be slow: it is asked from a thread beside.
+    async fn on_journal<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Journal) -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let journal = Arc::clone(&self.journal);
+        tokio::task::spawn_blocking(move || work(&mut journal.lock().unwrap_or_else(PoisonError::into_inner)))
+            .await
+            .unwrap_or_else(|_| Err(io::Error::other("the journal's thread has ended")))
+    }
+}
+
+async fn pause() {
+    tokio::time::sleep(RETRY_PAUSE + RETRY_PAUSE.mul_f64(fastrand::f64())).await;
+}
+
+fn failed(
+    what: &str,
+    sent: Result<Result<(), crate::RecordError>, tokio::time::error::Elapsed>,
+) -> Result<(), ()> {
+    match sent {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => {
+            tracing::warn!(what, error, "not written; it is tried again");
+            Err(())
+        }
+        Err(_) => {
+            tracing::warn!(what, limit_s = RECORD_LIMIT.as_secs(), "not written in time; it is tried again");
+            Err(())
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! A network of one relay, whose clients are real.
+#![allow(dead_code, missing_docs, unreachable_pub, reason = "each test file uses a part of it")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a fixture of tests")]
+
+use client::{Contract, Family, Host, Identification, IncomingOpen, Link, LinkError, OpenRequest, Target};
+use clock::unix_ms;
+use relay::{Beat, Config, Keys, Presence, RecordError, Records, Resources, Status, Stop, Usage};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::task::JoinHandle;
+use trust::{
+    AccountId, CertificateRole, ClientClaims, ClientId, ContractClaims, ContractId, Identity, KeyRing,
+    KeyState, NetworkId, RelayId, RevocationList, RingKey, Role, RootKey, TokenKey,
+};
+
+/// What a relay wrote down.
+#[derive(Clone, Debug, Default)]
+pub struct Written(pub Arc<Mutex<Book>>);
+
+#[derive(Debug, Default)]
+pub struct Book {
+    pub presence: Vec<Presence>,
+    pub usage: Vec<(u64, Usage)>,
+    pub beats: Vec<Beat>,
+    pub broken: bool,
+}
+
+impl Written {
+    fn with<T>(&self, work: impl FnOnce(&mut Book) -> T) -> Result<T, RecordError> {
+        let mut book = self.0.lock().unwrap();
+        if book.broken { Err("the database is gone".into()) } else { Ok(work(&mut book)) }
+    }
+
+    /// Bytes that were billed.
+    pub fn billed(&self) -> u64 {
+        self.0.lock().unwrap().usage.iter().map(|(_, usage)| usage.bytes).sum()
+    }
+}
+
+impl Records for Written {
+    async fn beat(&self, beat: Beat) -> Result<(), RecordError> {
+        self.with(|book| book.beats.push(beat))
+    }
+
+    async fn presence(&self, _epoch: u64, presence: &[Presence]) -> Result<(), RecordError> {
+        self.with(|book| book.presence.extend_from_slice(presence))
+    }
+
+    async fn usage(&self, epoch: u64, usage: &[Usage]) -> Result<(), RecordError> {
+        self.with(|book| book.usage.extend(usage.iter().map(|&usage| (epoch, usage))))
+    }
+}
+
+pub struct Network {
+    pub root: RootKey,
+    pub token_key: TokenKey,
+    pub keys: watch::Sender<Arc<Keys>>,
+    pub address: SocketAddr,
+    pub written: Written,
+    pub stop: watch::Sender<Stop>,
+    pub status: watch::Receiver<Status>,
+    pub running: JoinHandle<Result<(), relay::StartError>>,
+    pub folder: tempfile::TempDir,
+    pub unknown_key: Arc<Notify>,
+}
+
+static EPOCH: AtomicU64 = AtomicU64::new(1);
+
+impl Network {
+    pub async fn start() -> Self {
+        Self::with(|_| ()).await
+    }
+
+    pub async fn with(adapt: impl FnOnce(&mut Config)) -> Self {
+        let root = RootKey::generate().unwrap();
+        let token_key = TokenKey::generate().unwrap();
+        let now_s = unix_ms() / 1_000;
+        let ring_key = RingKey::new(*token_key.public_key(), KeyState::Signing);
+        let ring = KeyRing::new(root.network(), 1, now_s, vec![ring_key]).unwrap();
+        let revocations = RevocationList::new(root.network(), 1, now_s, Vec::new()).unwrap();
+        let keys = watch::Sender::new(Arc::new(Keys { network: root.network(), ring, revocations }));
+        let certificate = root
+            .issue(CertificateRole::Relay, &["127.0.0.1".to_owned(), "localhost".to_owned()], unix_ms())
+            .unwrap();
+        let mut tls = Arc::unwrap_or_clone(trust::server_config(&certificate, &[link::ALPN]).unwrap());
+        tls.key_log = tls::exporting();
+        let folder = tempfile::tempdir().unwrap();
+        let probe = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = probe.local_addr().unwrap();
+        drop(probe);
+        let mut config = Config {
+            listen: address,
+            state_folder: folder.path().join("relay"),
+            usage_interval_ms: 50,
+            ..Config::default()
+        };
+        adapt(&mut config);
+        let written = Written::default();
+        let (status, status_receiver) = watch::channel(Status::default());
+        let unknown_key = Arc::new(Notify::new());
+        let resources = Resources {
+            relay: RelayId::random(),
+            tls: watch::channel(Arc::new(tls)).1,
+            keys: keys.subscribe(),
+            unknown_key: Arc::clone(&unknown_key),
+            records: written.clone(),
+            status,
+        };
+        let (stop, stopped) = watch::channel(Stop::No);
+        let running = tokio::spawn(relay::run(config, resources, stopped));
+        for _ in 0..200 {
+            if TcpStream::connect(address).await.is_ok() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        Self {
+            root,
+            token_key,
+            keys,
+            address,
+            written,
+            stop,
+            status: status_receiver,
+            running,
+            folder,
+            unknown_key,
+        }
+    }
+
+    pub fn network(&self) -> NetworkId {
+        self.root.network()
+    }
+
+    pub fn member(&self, role: Role) -> Member {
+        let identity = Arc::new(Identity::generate().unwrap());
+        let client = ClientId::random();
+        let now_s = unix_ms() / 1_000;
+        let claims = ClientClaims {
+            network: self.network(),
+            client,
+            role,
+            thumbprint: identity.public().thumbprint(),
+            epoch: 0,
+            issued_at_s: now_s,
+            expires_at_s: now_s + 3_600,
+        };
+        let token = claims.sign(&self.token_key).unwrap();
+        Member { network: self.network(), identity, client, role, token, claims }
+    }
+
+    pub fn contract(&self, opener: &Member, bytes: u64) -> Contract {
+        self.contract_after(opener, bytes, None)
+    }
+
+    pub fn contract_after(&self, opener: &Member, bytes: u64, follows: Option<ContractId>) -> Contract {
+        let id = ContractId::random();
+        let claims = ContractClaims {
+            network: self.network(),
+            contract: id,
+            payer: AccountId(uuid::Uuid::from_u128(1)),
+            opener: opener.client,
+            bytes,
+            expires_at_s: unix_ms() / 1_000 + 3_600,
+        };
+        Contract { id, text: claims.sign(&self.token_key).unwrap().into(), follows }
+    }
+
+    pub async fn connect(&self, member: &Member) -> Result<Link, LinkError> {
+        Link::connect(&self.address.to_string(), member.who(), None).await
+    }
+
+    /// A provider that dials what it is asked for, without any policy.
+    pub async fn provider(&self) -> Provider {
+        let member = self.member(Role::Provider);
+        self.provider_as(member).await
+    }
+
+    pub async fn provider_as(&self, member: Member) -> Provider {
+        let (incoming, opens) = mpsc::channel(64);
+        let link = Link::connect(&self.address.to_string(), member.who(), Some(incoming)).await.unwrap();
+        let serving = tokio::spawn(serve(opens));
+        Provider { member, link, serving }
+    }
+
+    pub async fn until(&self, what: impl Fn(&Status) -> bool) -> Status {
+        let mut status = self.status.clone();
+        let waited =
+            tokio::time::timeout(Duration::from_secs(20), status.wait_for(|status| what(status))).await;
+        waited.expect("the relay does not come to stand so").unwrap().clone()
+    }
+}
+
+#[derive(Clone)]
+pub struct Member {
+    pub network: NetworkId,
+    pub identity: Arc<Identity>,
+    pub client: ClientId,
+    pub role: Role,
+    pub token: String,
+    pub claims: ClientClaims,
+}
+
+impl Member {
+    pub fn who(&self) -> Identification {
+        Identification {
+            network: self.network,
+            client: self.client,
+            role: self.role,
+            identity: Arc::clone(&self.identity),
+            token: self.token.clone(),
+            epoch: EPOCH.fetch_add(1, Ordering::Relaxed),
+            software: "test 1".into(),
+        }
+    }
+}
+
+pub struct Provider {
+    pub member: Member,
+    pub link: Link,
+    pub serving: JoinHandle<()>,
+}
+
+impl Provider {
+    pub fn request(&self, contract: &Contract, target: SocketAddr) -> OpenRequest {
+        OpenRequest {
+            provider: self.member.client,
+            provider_epoch: 0,
+            provider_key: self.member.identity.public().seal_key(),
+            target: Target { host: Host::Address(target.ip()), port: target.port() },
+            family: Family::Any,
+            contract: contract.clone(),
+            deadline: Duration::from_secs(10),
+        }
+    }
+}
+
+async fn serve(mut opens: mpsc::Receiver<IncomingOpen>) {
+    while let Some(open) = opens.recv().await {
+        tokio::spawn(async move {
+            let Host::Address(address) = open.target().host else {
+                return open.fail(client::Code::Policy, "names");
+            };
+            match TcpStream::connect((address, open.target().port)).await {
+                Ok(socket) => {
+                    let _ = socket.set_nodelay(true);
+                    if let Ok(stream) = open.accept(address) {
+                        stream.splice(socket, &[], client::SpliceLimits::default()).await;
+                    }
+                }
+                Err(_) => open.fail(client::Code::TargetRefused, "nobody listens there"),
+            }
+        });
+    }
+}
+
+/// A target that sends back what it gets.
+pub async fn echo() -> SocketAddr {
+    let listener = TcpListener::bind((IpAddr::V4(Ipv4Addr::LOCALHOST), 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        loop {
+            let Ok((mut socket, _)) = listener.accept().await else { return };
+            tokio::spawn(async move {
+                let (mut read, mut write) = socket.split();
+                let _ = tokio::io::copy(&mut read, &mut write).await;
+            });
+        }
+    });
+    address
+}
