@@ -88,6 +88,15 @@ impl Exit {
         self.resolver.follow_system();
     }
 
+    /// Asks the name servers for something that each of them knows: the servers of the root.
+    ///
+    /// # Errors
+    ///
+    /// None is known, or none answers.
+    pub async fn try_name_servers(&self) -> Result<(), ResolverError> {
+        self.resolver.try_servers().await
+    }
+
     /// Connects to `target` within `patience`, what is left of the open's deadline.
     ///
     /// # Errors

@@ -145,10 +145,8 @@ impl Node {
     /// The policy follows the addresses of this machine and of the network's servers.
     async fn follow_addresses(&self) {
         let mut servers = Vec::new();
-        let link = self.uplink.membership.link();
-        let relays = self.uplink.membership.relays();
-        for address in relays.iter().map(String::as_str).chain([&*link.address()]) {
-            servers.extend(addresses_of(address).await);
+        for server in self.servers() {
+            servers.extend(addresses_of(&server).await);
         }
         servers.truncate(SERVERS_MAX);
         let config = self.config.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -156,6 +154,13 @@ impl Node {
         if *self.uplink.carrier.exit.policy() != policy {
             self.uplink.carrier.exit.set_policy(policy);
         }
+    }
+
+    /// The network's servers, `host:port`.
+    fn servers(&self) -> Vec<String> {
+        let mut servers = self.uplink.membership.relays();
+        servers.push(self.uplink.membership.link().address());
+        servers
     }
 
     fn set_wishes(&self, change: impl FnOnce(&mut Wishes)) -> Result<(), StateError> {
@@ -218,6 +223,7 @@ impl Node {
                 allow_exact: policy.exact().iter().map(ToString::to_string).collect(),
             },
             held: uplink.place.held(),
+            servers: self.servers(),
             folder: uplink.state.path().display().to_string(),
             now_ms: unix_ms(),
         }

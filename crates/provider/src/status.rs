@@ -49,6 +49,9 @@ pub struct Status {
     /// A credential that was definitely refused: it is not tried again by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<Held>,
+    /// The network's servers that it knows, `host:port`.
+    #[serde(default)]
+    pub servers: Vec<String>,
     /// The state folder.
     pub folder: String,
     /// When this was said, ms since 1970.
@@ -83,6 +86,9 @@ pub struct LinkStatus {
     /// When it dials next, ms since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_dial_at_ms: Option<u64>,
+    /// So much is this clock ahead of the relay's, ms, as it was at the start of the connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_ahead_ms: Option<i64>,
     /// When the token ends, ms since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_expires_at_ms: Option<u64>,

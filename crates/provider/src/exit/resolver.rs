@@ -40,12 +40,18 @@ pub enum Dns {
     Servers(Vec<SocketAddr>),
 }
 
-/// Why there is nobody to ask.
+/// Why names cannot be resolved.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "this machine's name servers are not known ({0}): see /etc/resolv.conf, or name some with dns.servers"
-)]
-pub struct ResolverError(String);
+pub enum ResolverError {
+    /// There is nobody to ask.
+    #[error(
+        "this machine's name servers are not known ({0}): see /etc/resolv.conf, or dns.servers in provider.toml"
+    )]
+    None(String),
+    /// Nobody answers.
+    #[error("this machine's name servers do not answer: {0}")]
+    Silent(String),
+}
 
 /// An answer about one family.
 pub(super) type Answer = Result<Vec<IpAddr>, Failure>;
@@ -109,6 +115,18 @@ impl Resolver {
         }
     }
 
+    pub(super) async fn try_servers(&self) -> Result<(), ResolverError> {
+        let resolver = self.current.lock().unwrap_or_else(PoisonError::into_inner).resolver.clone();
+        let resolver = resolver.ok_or_else(|| ResolverError::None("they cannot be read".to_owned()))?;
+        match timeout(LOOKUP_TIME_MAX, resolver.lookup(rr::Name::root(), RecordType::NS)).await {
+            Ok(Ok(_)) => Ok(()),
+            // Whoever says "no such thing" has answered.
+            Ok(Err(error)) if error.is_no_records_found() => Ok(()),
+            Ok(Err(error)) => Err(ResolverError::Silent(error.to_string())),
+            Err(_) => Err(ResolverError::Silent("no answer in time".to_owned())),
+        }
+    }
+
     pub(super) fn lookups(&self, name: &Name, family: Family) -> Lookups {
         let resolver = self.current.lock().unwrap_or_else(PoisonError::into_inner).resolver.clone();
         let ask = |kind: RecordType| -> Question {
@@ -164,7 +182,7 @@ fn changed_at() -> Option<SystemTime> {
 }
 
 fn build(dns: &Dns) -> Result<TokioResolver, ResolverError> {
-    let wrong = |error: NetError| ResolverError(error.to_string());
+    let wrong = |error: NetError| ResolverError::None(error.to_string());
     let mut builder = match dns {
         Dns::System => TokioResolver::builder_tokio().map_err(wrong)?,
         Dns::Servers(servers) => {

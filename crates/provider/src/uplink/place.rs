@@ -38,6 +38,7 @@ struct Inner {
     standing: Standing,
     connections: u64,
     last_error: Option<(String, u64)>,
+    clock_ahead_ms: Option<i64>,
 }
 
 impl Place {
@@ -47,7 +48,11 @@ impl Place {
 
     pub(super) fn set(&self, standing: Standing) {
         let mut inner = self.lock();
-        inner.connections += u64::from(matches!(standing, Standing::Up { .. }));
+        if let Standing::Up { link, since_ms, .. } = &standing {
+            inner.connections += 1;
+            let ahead = i128::from(*since_ms) - i128::from(link.welcome().time_ms);
+            inner.clock_ahead_ms = i64::try_from(ahead).ok();
+        }
         inner.standing = standing;
     }
 
@@ -80,6 +85,7 @@ impl Place {
         let inner = self.lock();
         let mut status = LinkStatus {
             connections: inner.connections,
+            clock_ahead_ms: inner.clock_ahead_ms,
             token_expires_at_ms: Some(token_expires_at_ms),
             ..LinkStatus::default()
         };
