@@ -1,5 +1,6 @@
 //! What can be written on the command line.
 
+use crate::provider::ProviderCommand;
 use clap::{Args, Parser, Subcommand};
 use drill::cost::Case;
 use std::path::PathBuf;
@@ -65,6 +66,9 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run the pooler, or check its configuration.
     Pooler(PoolerArgs),
+    /// Carry streams to the world for a network: the egress node.
+    #[command(subcommand, arg_required_else_help = true)]
+    Provider(ProviderCommand),
     /// Measure the pooler beside PgBouncer on this machine.
     #[command(subcommand, arg_required_else_help = true)]
     Bench(Bench),

@@ -3,7 +3,9 @@
 mod bench;
 mod check;
 mod cli;
+mod log;
 mod output;
+mod provider;
 mod serve;
 
 use clap::Parser;
@@ -25,6 +27,7 @@ fn main() -> ExitCode {
     let done = match cli.command {
         Command::Pooler(options) if options.check => check::check(&options.file, options.json),
         Command::Pooler(options) => serve::serve(options.file, options.json),
+        Command::Provider(command) => provider::run(command),
         Command::Bench(Bench::Stall(options)) => bench::stall::run(&options),
         Command::Bench(Bench::Cost(options)) => bench::cost::run(&options),
     };

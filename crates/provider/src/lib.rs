@@ -18,6 +18,6 @@ mod uplink;
 
 pub use config::{Config, ConfigError};
 pub use gate::User;
-pub use node::{DRAIN_TIME, RunError, run};
+pub use node::{DRAIN_TIME, RunError, run, status_at_rest};
 pub use state::{StateError, StateFolder};
 pub use status::Status;

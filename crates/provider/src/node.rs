@@ -5,9 +5,9 @@ use crate::clock::{Clock, Wall, unix_ms};
 use crate::config::{Config, ConfigError};
 use crate::control::{Answering, Command, Control, ControlError, Reply};
 use crate::exit::{Exit, own_networks};
-use crate::gate::{Gate, Limits};
+use crate::gate::{Account, Gate, Limits};
 use crate::state::{MonthCap, StateError, StateFolder, Wishes};
-use crate::status::{ByteStatus, LimitStatus, PolicyStatus, Status, StreamStatus};
+use crate::status::{ByteStatus, LimitStatus, LinkStatus, PolicyStatus, Status, StreamStatus};
 use crate::uplink::{Place, Uplink};
 use client::{Membership, MembershipError};
 use egress::{Host, Network, Policy};
@@ -73,6 +73,65 @@ pub async fn run(
     node.look(true);
     tracing::info!("provider down");
     Ok(())
+}
+
+/// How a provider stands that does not run.
+///
+/// # Errors
+///
+/// The folder or the configuration cannot be read.
+pub fn status_at_rest(state: &StateFolder) -> Result<Status, RunError> {
+    let config = Config::load(&state.config_path())?;
+    let wishes = state.wishes()?;
+    let (member, held_elsewhere) = match Membership::open(state.path()) {
+        Ok(membership) => (Some(membership), false),
+        Err(MembershipError::NotMember(_)) => (None, false),
+        // Somebody has it: it starts or stops just now.
+        Err(MembershipError::InUse(_)) => (None, true),
+        Err(error) => return Err(error.into()),
+    };
+    let gate = Gate::new(Clock::start(), limits(&config), wishes, state.usage(), Wall::now());
+    let openness = *gate.openness().borrow();
+    let account = gate.account();
+    Ok(Status {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        running: false,
+        provider: member.as_ref().map(|member| member.client().to_string()),
+        network: member.as_ref().map(|member| member.network().to_string()),
+        link: LinkStatus {
+            state: if held_elsewhere { "starting" } else { "down" }.to_owned(),
+            ..LinkStatus::default()
+        },
+        closed: openness.closed.map(|closed| closed.to_string()),
+        paused: wishes.paused,
+        bytes: byte_status(&account),
+        limits: limit_status(&account),
+        policy: policy_status(&config.policy()),
+        held: state.held()?,
+        folder: state.path().display().to_string(),
+        now_ms: unix_ms(),
+        ..Status::default()
+    })
+}
+
+fn byte_status(account: &Account) -> ByteStatus {
+    ByteStatus { today: account.usage.day_bytes, month: account.usage.month_bytes }
+}
+
+fn limit_status(account: &Account) -> LimitStatus {
+    LimitStatus {
+        month_bytes: account.month.map(|limit| limit.0),
+        rate_mbit_s: account.limits.rate_mbit_s,
+        streams: account.limits.streams,
+        hours: account.limits.hours.to_string(),
+    }
+}
+
+fn policy_status(policy: &Policy) -> PolicyStatus {
+    PolicyStatus {
+        ports: policy.ports().to_string(),
+        allow_exact: policy.exact().iter().map(ToString::to_string).collect(),
+    }
 }
 
 #[derive(Debug)]
@@ -211,17 +270,9 @@ impl Node {
                 ended: named(uplink.carrier.ledger.ends()),
                 braked: account.stops,
             },
-            bytes: ByteStatus { today: account.usage.day_bytes, month: account.usage.month_bytes },
-            limits: LimitStatus {
-                month_bytes: account.month.map(|limit| limit.0),
-                rate_mbit_s: account.limits.rate_mbit_s,
-                streams: account.limits.streams,
-                hours: account.limits.hours.to_string(),
-            },
-            policy: PolicyStatus {
-                ports: policy.ports().to_string(),
-                allow_exact: policy.exact().iter().map(ToString::to_string).collect(),
-            },
+            bytes: byte_status(&account),
+            limits: limit_status(&account),
+            policy: policy_status(&policy),
             held: uplink.place.held(),
             servers: self.servers(),
             folder: uplink.state.path().display().to_string(),

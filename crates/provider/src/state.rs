@@ -12,6 +12,7 @@ use crate::limits::Usage;
 use client::Pace;
 use file::{read_json, replace_json};
 use kept::PaceMs;
+use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
@@ -56,6 +57,16 @@ pub enum StateError {
     },
 }
 
+/// Where the folder is if nobody says otherwise; `variable` reads the environment. `None` without a home folder.
+pub fn default_folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let set = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    set("HOLDFAST_PROVIDER_STATE")
+        // Of a systemd unit with StateDirectory= (systemd.exec(5)).
+        .or_else(|| set("STATE_DIRECTORY"))
+        .or_else(|| set("XDG_STATE_HOME").map(|base| base.join("holdfast/provider")))
+        .or_else(|| set("HOME").map(|home| home.join(".local/state/holdfast/provider")))
+}
+
 /// The folder.
 #[derive(Clone, Debug)]
 pub struct StateFolder {
@@ -82,6 +93,17 @@ impl StateFolder {
         if found.mode() & OTHERS != 0 {
             return Err(StateError::Open(path.to_owned()));
         }
+        Ok(Self { path: path.to_owned() })
+    }
+
+    /// The folder of another user, for root: good for asking the provider that runs with it, not for writing into it.
+    ///
+    /// # Errors
+    ///
+    /// There is none.
+    pub fn visit(path: &Path) -> Result<Self, StateError> {
+        let found = fs::metadata(path);
+        found.map_err(|error| StateError::Io { what: "cannot look at", path: path.to_owned(), error })?;
         Ok(Self { path: path.to_owned() })
     }
 

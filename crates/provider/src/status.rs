@@ -146,6 +146,9 @@ impl Status {
     /// What happens next without anybody doing anything.
     #[must_use]
     pub fn next(&self) -> String {
+        if self.provider.is_none() && !self.running && self.link.state != "starting" {
+            return "nothing, until it joins a network with `holdfast provider join LINK`".to_owned();
+        }
         if !self.running {
             return "nothing, until `holdfast provider up` is run".to_owned();
         }
