@@ -164,7 +164,8 @@ impl Store {
             .await
     }
 
-    /// Writes down who came and who went, in one transaction. Again is the same. At most 10,000 of each.
+    /// Writes down who came and who went, in one transaction. Again is the same. A start that comes again is connected again. No
+    /// (client, epoch) twice in `came`. At most 10,000 of each.
     ///
     /// # Errors
     /// The database's; [`StoreError::Invalid`] for more.
@@ -183,12 +184,14 @@ impl Store {
                 Box::pin(async move {
                     session.begin().await?;
                     if !came.is_empty() {
-                        let sql = "INSERT INTO connection (client, epoch, relay, relay_epoch, network, software, connected_at)
+                        let sql = "INSERT INTO connection AS l (client, epoch, relay, relay_epoch, network, software, connected_at)
                             SELECT t.client, t.epoch, $2, $3, n.network, t.software, t.connected_at
                             FROM network n, unnest($4::uuid[], $5::int8[], $6::text[], $7::timestamptz[])
                                 AS t (client, epoch, software, connected_at)
                             WHERE n.name = $1 ORDER BY t.client, t.epoch
-                            ON CONFLICT DO NOTHING";
+                            ON CONFLICT (client, epoch, relay, relay_epoch) DO UPDATE SET software = excluded.software,
+                                connected_at = excluded.connected_at, disconnected_at = NULL, cause = NULL
+                            WHERE l.connected_at < excluded.connected_at";
                         let values = values![
                             &network[..] => BYTEA,
                             relay.0 => UUID,
@@ -205,7 +208,7 @@ impl Store {
                             FROM unnest($3::uuid[], $4::int8[], $5::int2[], $6::timestamptz[])
                                 AS t (client, epoch, cause, disconnected_at)
                             WHERE l.client = t.client AND l.epoch = t.epoch AND l.relay = $1 AND l.relay_epoch = $2
-                              AND l.disconnected_at IS NULL";
+                              AND l.disconnected_at IS NULL AND l.connected_at <= t.disconnected_at";
                         let values = values![
                             relay.0 => UUID,
                             relay_epoch => INT8,

@@ -96,6 +96,25 @@ async fn the_newest_start_of_a_provider_wins_and_draining_relays_are_left_out() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_start_that_comes_back_to_its_relay_is_connected_again_and_late_news_of_its_end_changes_nothing() {
+    let database = Database::start().await;
+    let provider = database.client(database.account("owner").await, Role::Provider, None).await;
+    let (relay, store) = (RelayId::random(), &database.relay);
+    store.beat(beat(relay, 1, "relay:443")).await.unwrap();
+    let at = now_ms();
+    let came = |at_ms| Connected { at_ms, ..came(provider, 10) };
+    let gone = |at_ms| Disconnected { client: provider, epoch: 10, cause: 0, at_ms };
+    store.record_connections(relay, 1, vec![came(at)], vec![gone(at + 10)]).await.unwrap();
+    assert_eq!(found(&database, None).await.connected, 0);
+    for _ in 0..2 {
+        store.record_connections(relay, 1, vec![came(at + 20)], Vec::new()).await.unwrap();
+        assert_eq!(found(&database, None).await.connected, 1);
+        store.record_connections(relay, 1, vec![came(at)], vec![gone(at + 10)]).await.unwrap();
+        assert_eq!(found(&database, None).await.connected, 1, "what was told before is told again");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn one_call_writes_at_most_ten_thousand_rows() {
     let database = Database::start().await;
     let row = Usage { contract: ContractId::random(), sequence: 0, bytes: 1 };
