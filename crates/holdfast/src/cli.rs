@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
+  holdfast up                               a whole network on this machine; Ctrl-C stops it
   holdfast pooler pgbouncer.ini --check     say what is wrong with the file, bind nothing
   holdfast pooler pgbouncer.ini             run the pooler in the foreground, log to standard error
   kill -HUP PID                             read the file again
@@ -54,7 +55,19 @@ Examples:
   holdfast bench cost --case simple/64 --case extended/16 --blocks 30
   holdfast bench cost --json > cost.json";
 
-/// A PostgreSQL connection pooler that cannot stall.
+const UP_EXAMPLES: &str = "\
+Everything stands in one folder: --data, else /var/lib/holdfast for root and ~/.local/share/holdfast for others. Nothing runs
+as root: started by root, it becomes user postgres (else nobody). PostgreSQL's server programs must be installed
+(Debian: apt-get install postgresql), or PG_BIN names their folder.
+
+Examples:
+  holdfast up                               start, print what can be done, stay; Ctrl-C stops it
+  holdfast up --expose net.example.org      the same, for others to join under this name
+  holdfast up status --json                 exit code 0 when it is up, 1 when it is not
+  holdfast up stop
+  holdfast up reset                         removes the network for good, after asking";
+
+/// A network of egress providers, and a PostgreSQL connection pooler that cannot stall.
 #[derive(Debug, Parser)]
 #[command(name = "holdfast", version, after_help = EXAMPLES, arg_required_else_help = true)]
 pub(crate) struct Cli {
@@ -64,6 +77,13 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Run a whole network on this machine.
+    Up(UpArgs),
+    /// Make a network: root key, certificates, ports. `up` does it by itself.
+    Init(InitArgs),
+    /// A child of `up`: not for people.
+    #[command(hide = true)]
+    UpChild(UpChildArgs),
     /// Run the pooler, or check its configuration.
     Pooler(PoolerArgs),
     /// Carry streams to the world for a network: the egress node.
@@ -85,6 +105,63 @@ pub(crate) struct PoolerArgs {
     /// Print findings about the configuration as JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = UP_EXAMPLES)]
+pub(crate) struct UpArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<Up>,
+    /// The data folder
+    #[arg(long, global = true, value_name = "FOLDER")]
+    pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) made: Made,
+}
+
+/// How a network is made.
+#[derive(Args, Debug)]
+pub(crate) struct Made {
+    /// Let others join: the name or address under which they reach this machine
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) expose: Option<String>,
+    /// Choose a new network's ports from here on
+    #[arg(long, value_name = "PORT")]
+    pub(crate) first_port: Option<u16>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Up {
+    /// What runs, since when, and how to use it
+    Status {
+        /// Print it as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Stop it, and wait until it has stopped
+    Stop,
+    /// Remove the network for good: database, keys, name
+    Reset {
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct InitArgs {
+    /// The data folder
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) made: Made,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct UpChildArgs {
+    pub(crate) parent: u32,
+    pub(crate) name: String,
+    pub(crate) data: PathBuf,
 }
 
 #[derive(Debug, Subcommand)]

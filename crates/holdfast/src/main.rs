@@ -7,6 +7,7 @@ mod log;
 mod output;
 mod provider;
 mod serve;
+mod up;
 
 use clap::Parser;
 use cli::{Bench, Cli, Command};
@@ -28,6 +29,9 @@ fn main() -> ExitCode {
         Command::Pooler(options) if options.check => check::check(&options.file, options.json),
         Command::Pooler(options) => serve::serve(options.file, options.json),
         Command::Provider(command) => provider::run(command),
+        Command::Up(options) => up::up(options),
+        Command::Init(options) => up::init(options),
+        Command::UpChild(options) => up::child(&options),
         Command::Bench(Bench::Stall(options)) => bench::stall::run(&options),
         Command::Bench(Bench::Cost(options)) => bench::cost::run(&options),
     };

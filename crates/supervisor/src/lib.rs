@@ -1,1 +1,29 @@
-//! `holdfast up`: a whole network on one machine.
+//! `holdfast up`: a whole small network on one machine. A data folder, a private PostgreSQL, the roles as children, and what has
+//! to be right before any of it starts.
+//!
+//! This room starts processes and watches them; it is no part of any of them. The children are PostgreSQL, the pooler, and all
+//! other roles in one process. Which program each child runs is for the roof to say ([`Programs`]).
+
+mod children;
+mod cluster;
+mod data;
+mod error;
+mod init;
+mod preflight;
+mod privileges;
+mod settings;
+mod state;
+mod stop;
+mod up;
+
+pub use children::Programs;
+pub use cluster::exec as exec_postgres;
+pub use data::DataFolder;
+pub use error::UpError;
+pub use init::{InitOptions, Initialised, init};
+pub use preflight::{Finding, Severity};
+pub use privileges::{become_child, drop_root};
+pub use settings::{Ports, Secrets, Settings};
+pub use state::{ChildState, Phase, State, Status, status};
+pub use stop::{reset, stop};
+pub use up::{Lines, UpOptions, up};

@@ -1,0 +1,151 @@
+//! `holdfast up`, `holdfast init`, and what `up` starts.
+
+use crate::cli::{InitArgs, Made, Up, UpArgs, UpChildArgs};
+use crate::{output, serve};
+use anyhow::{Context as _, bail};
+use rustix::process::Signal;
+use std::io::{self, BufRead as _, IsTerminal as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use supervisor::{
+    DataFolder, InitOptions, Lines, Phase, Programs, State, Status, UpOptions, become_child, drop_root,
+    exec_postgres, reset, status, stop,
+};
+
+/// Starts a network and stays, or looks at one that runs.
+pub(crate) fn up(options: UpArgs) -> anyhow::Result<ExitCode> {
+    let path = options.data.unwrap_or_else(DataFolder::default_path);
+    match options.command {
+        None => start(path, options.made),
+        Some(Up::Status { json }) => tell(&DataFolder::open(&path)?, json),
+        Some(Up::Stop) => {
+            runtime()?.block_on(stop(&DataFolder::open(&path)?))?;
+            output::result("stopped");
+            Ok(ExitCode::SUCCESS)
+        }
+        Some(Up::Reset { yes }) => remove(&DataFolder::open(&path)?, yes),
+    }
+}
+
+/// Makes a network without starting it.
+pub(crate) fn init(options: InitArgs) -> anyhow::Result<ExitCode> {
+    let path = std::path::absolute(options.data.unwrap_or_else(DataFolder::default_path))?;
+    become_plain(&path)?;
+    let data = DataFolder::create(&path)?;
+    let made = supervisor::init(&data, &made_as(options.made))?;
+    output::result(&format!(
+        "network   {}\nfolder    {}\njoin link {}\n\nKeep a copy of {}: the network's name hangs on it.",
+        made.network,
+        path.display(),
+        made.link,
+        data.file("root.key").display()
+    ));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What `up` runs; ends with it.
+pub(crate) fn child(options: &UpChildArgs) -> anyhow::Result<ExitCode> {
+    let data = DataFolder::open(&options.data)?;
+    match options.name.as_str() {
+        "postgres" => {
+            become_child(options.parent, Signal::INT)?;
+            match exec_postgres(&data)? {}
+        }
+        "pooler" => {
+            become_child(options.parent, Signal::TERM)?;
+            serve::serve(data.file("pooler.toml"), false)
+        }
+        other => bail!("no child is called {other}"),
+    }
+}
+
+fn start(path: PathBuf, made: Made) -> anyhow::Result<ExitCode> {
+    let path = std::path::absolute(path)?;
+    become_plain(&path)?;
+    let options = UpOptions { data: path, init: made_as(made), programs: Programs::default() };
+    let say = |text: &str| output::error(&format!("up: {text}"));
+    let ready = |lines: &Lines| output::result(&describe(lines));
+    runtime()?.block_on(supervisor::up(&options, &say, ready))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn made_as(made: Made) -> InitOptions {
+    InitOptions { address: made.expose, first_port: made.first_port }
+}
+
+fn become_plain(path: &std::path::Path) -> anyhow::Result<()> {
+    if let Some(account) = drop_root(path)? {
+        output::error(&format!("up: running as user {account}, not as root"));
+    }
+    Ok(())
+}
+
+/// One thread: a child ends with the thread that started it.
+fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().context("no event loop")
+}
+
+fn describe(lines: &Lines) -> String {
+    format!("up. Try it in another terminal (Ctrl-C here stops all):\n\n  {}\n", lines.psql)
+}
+
+fn tell(data: &DataFolder, json: bool) -> anyhow::Result<ExitCode> {
+    let status = status(data)?;
+    let state = match &status {
+        Status::Down => None,
+        Status::Running(state) => Some(&**state),
+    };
+    if json {
+        output::result(&serde_json::to_string_pretty(&state)?);
+    } else {
+        output::result(&state.map_or_else(|| format!("nothing is up in {}", data.path().display()), page));
+    }
+    let is_up = state.is_some_and(|state| {
+        state.phase == Phase::Up && state.children.iter().all(|child| child.pid.is_some())
+    });
+    Ok(if is_up { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn page(state: &State) -> String {
+    let phase = match state.phase {
+        Phase::Starting => "starting",
+        Phase::Up => "up",
+        Phase::Stopping => "stopping",
+    };
+    let mut page = format!("{phase}, process {}, network {}\n", state.pid, state.network);
+    for child in &state.children {
+        let doing =
+            child.pid.map_or_else(|| "waits to be started".to_owned(), |pid| format!("process {pid}"));
+        let past = match (&child.last_end, child.restarts) {
+            (Some(end), restarts) => format!(", started again {restarts} times, last because of {end}"),
+            _ => String::new(),
+        };
+        page.push_str(&format!("  {:<10} {doing}{past}\n", child.name));
+    }
+    if let Some(lines) = &state.lines {
+        page.push_str(&format!("\n  {}\n", lines.psql));
+    }
+    page
+}
+
+fn remove(data: &DataFolder, yes: bool) -> anyhow::Result<ExitCode> {
+    if !yes {
+        let input = io::stdin();
+        if !input.is_terminal() {
+            bail!("this removes the network in {} for good: say --yes", data.path().display());
+        }
+        output::error(&format!(
+            "This removes the network in {}: database, keys and name; who has joined it cannot come back. Type yes: ",
+            data.path().display()
+        ));
+        let mut answer = String::new();
+        input.lock().read_line(&mut answer)?;
+        if answer.trim() != "yes" {
+            output::error("nothing was removed");
+            return Ok(ExitCode::FAILURE);
+        }
+    }
+    let removed = reset(data)?;
+    output::result(&format!("removed {} files and folders of {}", removed.len(), data.path().display()));
+    Ok(ExitCode::SUCCESS)
+}
