@@ -1,0 +1,236 @@
+//! The blocks of bytes that an account's streams are paid from.
+//!
+//! One contract serves many streams. When half of it is used the next is asked for, beside the streams; only an account
+//! without any bytes left waits for the api. No clock and no request here: what is to be asked comes out.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use client::Contract;
+use overload::{Backoff, Moment};
+use trust::ContractId;
+use trust::api::{ContractAnswer, ContractRequest, ErrorAnswer, ErrorCode};
+use uuid::Uuid;
+
+use crate::refusal::{Reason, Refusal};
+
+/// The pause after the first question without an answer.
+pub const FIRST_PAUSE: Duration = Duration::from_millis(500);
+
+/// The longest pause between questions while the api gives no answer.
+pub const GREATEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// How long a refusal stands that names no time.
+pub const REFUSED_FOR: Duration = Duration::from_secs(5);
+
+/// The longest that a refusal stands: a grant may have been given meanwhile.
+pub const REFUSED_FOR_AT_MOST: Duration = Duration::from_secs(30);
+
+/// A block opens no streams this long before its time is over: the clocks are not the same.
+const EXPIRY_MARGIN_MS: u64 = 10_000;
+
+/// A contract and what is left of it, as counted here. The bill is the relay's.
+#[derive(Debug)]
+pub(crate) struct Block {
+    pub(crate) contract: Contract,
+    bytes: u64,
+    expires_at_ms: u64,
+    used: AtomicU64,
+    half_used: AtomicBool,
+    streams: AtomicU32,
+    /// Its relay says that nothing is left.
+    spent: AtomicBool,
+    /// The block that goes on for it.
+    next: OnceLock<Arc<Self>>,
+}
+
+impl Block {
+    fn new(answer: &ContractAnswer, follows: Option<ContractId>) -> Self {
+        let contract =
+            Contract { id: ContractId(answer.contract), text: answer.signed.as_str().into(), follows };
+        Self {
+            contract,
+            bytes: answer.bytes,
+            expires_at_ms: answer.expires_at_ms,
+            used: AtomicU64::new(0),
+            half_used: AtomicBool::new(false),
+            streams: AtomicU32::new(0),
+            spent: AtomicBool::new(false),
+            next: OnceLock::new(),
+        }
+    }
+
+    /// Whether it can carry a new stream.
+    fn carries(&self, now_ms: u64) -> bool {
+        !self.is_spent() && now_ms.saturating_add(EXPIRY_MARGIN_MS) < self.expires_at_ms
+    }
+
+    fn is_spent(&self) -> bool {
+        self.spent.load(Ordering::Relaxed) || self.used.load(Ordering::Relaxed) >= self.bytes
+    }
+
+    /// The relay has said that nothing is left of it.
+    pub(crate) fn set_spent(&self) {
+        self.spent.store(true, Ordering::Relaxed);
+    }
+
+    /// A stream of this block has moved bytes. They count against it, or against those that go on for it; `true` once for each
+    /// of them, when half is used.
+    pub(crate) fn moved(&self, bytes: u64) -> bool {
+        let mut block = self;
+        while block.is_spent() {
+            match block.next.get() {
+                Some(next) => block = next,
+                None => break,
+            }
+        }
+        let used = block.used.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        used >= block.bytes - block.bytes / 2 && !block.half_used.swap(true, Ordering::Relaxed)
+    }
+
+    /// Bytes that have been counted.
+    pub(crate) fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn stream_opened(&self) {
+        self.streams.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// `true` if it was the last.
+    pub(crate) fn stream_closed(&self) -> bool {
+        self.streams.fetch_sub(1, Ordering::Relaxed) == 1
+    }
+
+    pub(crate) fn streams(&self) -> u32 {
+        self.streams.load(Ordering::Relaxed)
+    }
+}
+
+/// What an account's next stream is paid from.
+#[derive(Debug)]
+pub(crate) enum Take {
+    /// This.
+    Block(Arc<Block>),
+    /// Nothing yet: the question has been asked, or has to be.
+    Wait,
+    /// Nothing.
+    Refused(Refusal),
+}
+
+/// What has become of a question.
+#[derive(Clone, Debug)]
+pub(crate) enum Outcome {
+    /// A block.
+    Granted(ContractAnswer),
+    /// The api says no.
+    Refused(ErrorAnswer),
+    /// Nobody answers.
+    Silent,
+}
+
+/// The blocks of one account.
+#[derive(Debug, Default)]
+pub(crate) struct Purse {
+    current: Option<Arc<Block>>,
+    /// The question that is under way or will be asked again, under the same id.
+    question: Option<Uuid>,
+    asking: bool,
+    refused: Option<(Refusal, Moment)>,
+    backoff: Backoff,
+}
+
+impl Purse {
+    /// What a new stream is paid from.
+    pub(crate) fn take(&self, now: Moment, now_ms: u64) -> Take {
+        if let Some(block) = self.current.as_ref().filter(|block| block.carries(now_ms)) {
+            return Take::Block(Arc::clone(block));
+        }
+        match &self.refused {
+            Some((refusal, until)) if *until > now => Take::Refused(refusal.clone().after(until.since(now))),
+            _ => Take::Wait,
+        }
+    }
+
+    /// The question that has to be asked now, if any: nobody asks, nothing was refused just now, and there is no block or half
+    /// of it is used. Whoever gets it has to call [`Self::answered`].
+    pub(crate) fn question(&mut self, account: &str, now: Moment, now_ms: u64) -> Option<ContractRequest> {
+        let current = self.current.as_ref();
+        let enough =
+            current.is_some_and(|block| block.carries(now_ms) && !block.half_used.load(Ordering::Relaxed));
+        let rests = self.refused.as_ref().is_some_and(|(_, until)| *until > now);
+        if enough || self.asking || rests {
+            return None;
+        }
+        self.asking = true;
+        let request = *self.question.get_or_insert_with(Uuid::now_v7);
+        let previous = current.map(|block| block.contract.id.0);
+        Some(ContractRequest { request, proxy_account: Some(account.to_owned()), previous })
+    }
+
+    /// The answer to the question. The new block, and the one that it goes on for, if there is one with streams.
+    pub(crate) fn answered(&mut self, outcome: &Outcome, now: Moment, jitter: u64) -> Option<Arc<Block>> {
+        self.asking = false;
+        match outcome {
+            Outcome::Granted(answer) => {
+                self.question = None;
+                self.refused = None;
+                self.backoff.reset();
+                let follows = self.current.as_ref().map(|block| block.contract.id);
+                let block = Arc::new(Block::new(answer, follows));
+                if let Some(previous) = self.current.replace(Arc::clone(&block)) {
+                    // It cannot have been set: a block is current once.
+                    let _ = previous.next.set(Arc::clone(&block));
+                }
+                Some(block)
+            }
+            Outcome::Refused(answer) => {
+                // A definite answer ends the question: the next one is another.
+                self.question = None;
+                self.backoff.reset();
+                let asked = answer.retry_after_ms.map_or(REFUSED_FOR, Duration::from_millis);
+                let refusal = Refusal::new(reason(answer.code), answer.cause.clone());
+                self.refused = Some((refusal, now + asked.min(REFUSED_FOR_AT_MOST)));
+                None
+            }
+            Outcome::Silent => {
+                let pause = self.backoff.failed(FIRST_PAUSE, GREATEST_PAUSE, jitter);
+                let cause = "the network's api gives no answer, and this account has no bytes left here";
+                self.refused = Some((Refusal::new(Reason::Unavailable, cause), now + pause));
+                None
+            }
+        }
+    }
+
+    /// The block that new streams are paid from.
+    pub(crate) const fn current(&self) -> Option<&Arc<Block>> {
+        self.current.as_ref()
+    }
+
+    /// Takes the block away if it has no streams: it is to be given back.
+    pub(crate) fn give_back(&mut self) -> Option<Arc<Block>> {
+        if self.asking || self.current.as_ref().is_some_and(|block| block.streams() > 0) {
+            return None;
+        }
+        self.current.take()
+    }
+
+    /// No refusal is remembered any more.
+    pub(crate) fn forgive(&mut self) {
+        self.refused = None;
+    }
+}
+
+/// What the api's code is to a customer.
+fn reason(code: ErrorCode) -> Reason {
+    match code {
+        ErrorCode::NoGrant | ErrorCode::GrantExpired | ErrorCode::GrantSpent => Reason::NoGrant,
+        ErrorCode::AccountDisabled | ErrorCode::NotFound => Reason::AccountDisabled,
+        ErrorCode::TooMany | ErrorCode::LimitContracts => Reason::LimitOpens,
+        _ => Reason::Unavailable,
+    }
+}
+
+#[cfg(test)]
+mod tests;
