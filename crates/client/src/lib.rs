@@ -17,5 +17,5 @@ pub use connect::Identification;
 pub use error::{LinkError, OpenError};
 pub use link::{Contract, IncomingOpen, Link, MAX_INCOMING, OpenRequest, Phase};
 pub use membership::{Joining, Membership, MembershipError};
-pub use meter::Meter;
+pub use meter::{Counter, Meter};
 pub use stream::{SpliceEnd, SpliceLimits, SpliceReport, Stream};

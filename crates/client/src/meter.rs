@@ -11,6 +11,13 @@ const BURST: Duration = Duration::from_millis(50);
 /// Stands for "no limit".
 const NO_LIMIT: u64 = u64::MAX;
 
+/// Told of one stream's plain bytes as they pass, in either direction: see [`crate::Stream::set_counter`]. It is called under the
+/// link's lock, so it must neither wait nor touch the link.
+pub trait Counter: std::fmt::Debug + Send + Sync {
+    /// So many have passed.
+    fn carried(&self, bytes: u64);
+}
+
 /// Counts plain bytes of both directions. Copies of the `Arc` around it go to each link of a client.
 #[derive(Debug)]
 pub struct Meter {

@@ -6,6 +6,7 @@ mod splice;
 pub use splice::{SpliceEnd, SpliceLimits, SpliceReport};
 
 use crate::link::Shared;
+use crate::meter::Counter;
 use link::Code;
 use std::sync::Arc;
 
@@ -27,6 +28,13 @@ impl Stream {
         match self.shared.lock().streams.get(&self.id) {
             Some(stream) => stream.reset,
             None => Some(Code::Cancelled),
+        }
+    }
+
+    /// From now on, its bytes are told to `counter` as they pass.
+    pub fn set_counter(&self, counter: Arc<dyn Counter>) {
+        if let Some(stream) = self.shared.lock().streams.get_mut(&self.id) {
+            stream.counter = Some(counter);
         }
     }
 

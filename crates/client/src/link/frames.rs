@@ -94,6 +94,9 @@ impl State {
             Ok(length) => {
                 stream.received_bytes += length as u64;
                 stream.meter.carried(length, || now);
+                if let Some(counter) = &stream.counter {
+                    counter.carried(length as u64);
+                }
                 stream.consumed(id, TAG_BYTES, now, self.out.frames());
                 Some(match run {
                     Some(run) => {

@@ -3,7 +3,7 @@
 use super::outbox::Outbox;
 use super::{Fresh, Shared};
 use crate::error::{LinkError, OpenError};
-use crate::meter::Meter;
+use crate::meter::{Counter, Meter};
 use ::link::message::{Refuse, Reset, Welcome, write_credit};
 use ::link::seal::{Answer, Initiator, Sealer, TAG_BYTES, Unsealer};
 use ::link::{Code, Heartbeat, Kind, ReceiveCredit, SendCredit, write_frame};
@@ -68,6 +68,8 @@ pub(crate) struct StreamState {
     pub read_waker: Option<Waker>,
     pub write_waker: Option<Waker>,
     pub meter: Arc<Meter>,
+    /// What its own bytes are told to.
+    pub counter: Option<Arc<dyn Counter>>,
     clock: Clock,
     /// Plain bytes that the other end has sent, and this one.
     pub received_bytes: u64,
@@ -173,6 +175,7 @@ impl StreamState {
             read_waker: None,
             write_waker: None,
             meter: Arc::clone(&shared.meter),
+            counter: None,
             clock: shared.clock,
             received_bytes: 0,
             sent_bytes: 0,
@@ -255,6 +258,9 @@ impl StreamState {
         }
         self.sent_bytes += plain.len() as u64;
         self.meter.carried(plain.len(), || self.clock.now());
+        if let Some(counter) = &self.counter {
+            counter.carried(plain.len() as u64);
+        }
         if ends && !self.fin_sent {
             self.fin_sent = true;
             // The end counts for nothing: it must be possible without credit.
