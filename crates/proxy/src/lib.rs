@@ -1,10 +1,25 @@
 //! SOCKS5, HTTP CONNECT and plain HTTP in; a stream through a provider out.
 
+mod abuse;
+mod accounts;
 mod clock;
+pub mod config;
+mod connection;
+pub mod control;
+pub mod direct;
+mod directory;
+pub mod exits;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 pub mod http;
-pub mod limits;
-pub mod purse;
+mod limits;
+mod network;
+mod opener;
+mod purse;
 pub mod refusal;
+mod server;
 pub mod socks;
+
+pub use config::{Config, ConfigError};
+pub use directory::Provider;
+pub use server::{Listeners, ProxyError, run, serve};

@@ -1,6 +1,7 @@
 //! What one account may do at once and a second, and how often an address may guess. No clock, no lock.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
@@ -10,16 +11,19 @@ use trust::api::Limits;
 use crate::refusal::{Reason, Refusal};
 
 /// Distinct targets are counted over this span.
-pub const TARGET_WINDOW: Duration = Duration::from_secs(60);
+pub(crate) const TARGET_WINDOW: Duration = Duration::from_secs(60);
 
 /// A failed login is forgiven after this time.
-pub const FAILURE_FORGIVEN_AFTER: Duration = Duration::from_secs(6);
+pub(crate) const FAILURE_FORGIVEN_AFTER: Duration = Duration::from_secs(6);
 
 /// So many logins may fail at once, from one address.
-pub const FAILURES_AT_ONCE: u32 = 10;
+pub(crate) const FAILURES_AT_ONCE: u32 = 10;
 
 /// Addresses whose failures are remembered; beyond, those that are forgiven go, and then any.
-pub const MAX_ADDRESSES: usize = 10_000;
+pub(crate) const MAX_ADDRESSES: usize = 10_000;
+
+/// An account may be so far ahead of its rate.
+const BURST: Duration = Duration::from_millis(250);
 
 /// The state of one account's limits.
 #[derive(Debug)]
@@ -29,7 +33,11 @@ pub(crate) struct Gate {
     live: u32,
     opens: TokenBucket,
     targets: HashSet<u64>,
+    /// Nobody can know which targets have the same hash.
+    hasher: RandomState,
     window_began: Moment,
+    /// When all that has passed is paid for at the rate.
+    paid_at: Moment,
 }
 
 impl Gate {
@@ -41,7 +49,9 @@ impl Gate {
             live: 0,
             opens: bucket(limits),
             targets: HashSet::new(),
+            hasher: RandomState::new(),
             window_began: Moment::ORIGIN,
+            paid_at: Moment::ORIGIN,
         }
     }
 
@@ -53,9 +63,18 @@ impl Gate {
         self.limits = limits;
     }
 
-    /// Bytes a second, 0 for no limit.
-    pub(crate) const fn bytes_per_second(&self) -> u64 {
-        self.limits.bytes_per_second
+    /// Whether its bytes have to be counted out.
+    pub(crate) const fn is_paced(&self) -> bool {
+        self.limits.bytes_per_second != 0
+    }
+
+    /// So many bytes have passed; how long to wait before the next, so that the rate is kept.
+    pub(crate) fn passed(&mut self, bytes: usize, now: Moment) -> Duration {
+        let rate = u128::from(self.limits.bytes_per_second.max(1));
+        let price_us = (bytes as u128 * 1_000_000).div_ceil(rate);
+        let price = Duration::from_micros(u64::try_from(price_us).unwrap_or(u64::MAX));
+        self.paid_at = self.paid_at.max(now) + price;
+        self.paid_at.since(now).saturating_sub(BURST)
     }
 
     /// Streams, and opens under way.
@@ -63,12 +82,13 @@ impl Gate {
         self.live
     }
 
-    /// Another stream to a target, given by its hash. Ends in [`Self::close`] if it is admitted.
-    pub(crate) fn open(&mut self, target: u64, now: Moment) -> Result<(), Refusal> {
+    /// Another stream to a target, `host:port`. Ends in [`Self::close`] if it is admitted.
+    pub(crate) fn open(&mut self, target: &str, now: Moment) -> Result<(), Refusal> {
         if self.limits.streams != 0 && self.live >= self.limits.streams {
             let cause = format!("this account has {} streams open, as many as it may", self.live);
             return Err(Refusal::new(Reason::LimitStreams, cause));
         }
+        let target = self.hasher.hash_one(target);
         let in_window = now.since(self.window_began);
         if in_window >= TARGET_WINDOW {
             self.targets.clear();

@@ -16,16 +16,16 @@ use uuid::Uuid;
 use crate::refusal::{Reason, Refusal};
 
 /// The pause after the first question without an answer.
-pub const FIRST_PAUSE: Duration = Duration::from_millis(500);
+pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
 /// The longest pause between questions while the api gives no answer.
-pub const GREATEST_PAUSE: Duration = Duration::from_secs(30);
+pub(crate) const GREATEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// How long a refusal stands that names no time.
-pub const REFUSED_FOR: Duration = Duration::from_secs(5);
+pub(crate) const REFUSED_FOR: Duration = Duration::from_secs(5);
 
 /// The longest that a refusal stands: a grant may have been given meanwhile.
-pub const REFUSED_FOR_AT_MOST: Duration = Duration::from_secs(30);
+pub(crate) const REFUSED_FOR_AT_MOST: Duration = Duration::from_secs(30);
 
 /// A block opens no streams this long before its time is over: the clocks are not the same.
 const EXPIRY_MARGIN_MS: u64 = 10_000;
@@ -90,6 +90,7 @@ impl Block {
     }
 
     /// Bytes that have been counted.
+    #[cfg(test)]
     pub(crate) fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
@@ -214,11 +215,6 @@ impl Purse {
             return None;
         }
         self.current.take()
-    }
-
-    /// No refusal is remembered any more.
-    pub(crate) fn forgive(&mut self) {
-        self.refused = None;
     }
 }
 

@@ -140,11 +140,19 @@ impl Options {
     ///
     /// If it does not follow the grammar. The place counts from the start of `text`.
     pub fn parse(text: &str) -> Result<Self, UsernameError> {
+        Self::default().overridden_by(text)
+    }
+
+    /// These, but for what a selection in the same form says otherwise.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::parse`].
+    pub fn overridden_by(&self, text: &str) -> Result<Self, UsernameError> {
         if text.is_empty() {
-            return Ok(Self::default());
+            return Ok(self.clone());
         }
-        let name = format!("x-{text}");
-        match Username::parse(&name, &Self::default()) {
+        match Username::parse(&format!("x-{text}"), self) {
             Ok(username) => Ok(username.options),
             Err(error) => Err(error.problem.at(error.at.saturating_sub(2))),
         }

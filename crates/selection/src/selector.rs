@@ -95,8 +95,8 @@ impl Search {
     }
 }
 
-/// A candidate to be asked now. Ends in exactly one of [`Selector::failed`], [`Selector::refused_by_target`] and
-/// [`Selector::abandoned`], or in [`Selector::opened`] and later [`Selector::closed`].
+/// A candidate to be asked now. Ends in exactly one of [`Selector::failed`], [`Selector::refused_by_target`],
+/// [`Selector::abandoned`] and [`Selector::give_back`], or in [`Selector::opened`] and later [`Selector::closed`].
 #[derive(Clone, Debug)]
 pub struct Pick {
     /// Who.
@@ -220,6 +220,17 @@ impl Selector {
     /// The customer left before there was an answer: that says nothing about the provider.
     pub fn abandoned(&mut self, pick: &Pick) {
         self.release(pick);
+    }
+
+    /// It was not its fault, nor the customer's: the same search may ask it once more.
+    pub fn give_back(&mut self, search: &mut Search, pick: &Pick) {
+        search.tried.retain(|tried| *tried != pick.candidate.provider);
+        self.release(pick);
+    }
+
+    /// The provider that a search's session has, if it is named and pinned.
+    pub fn pinned(&mut self, search: &Search, now: Moment) -> Option<Uuid> {
+        search.session.as_ref().and_then(|key| self.pins.find(key, now))
     }
 
     /// The stream has ended.

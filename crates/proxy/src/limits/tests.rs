@@ -11,30 +11,30 @@ fn reason(result: Result<(), Refusal>) -> Option<(Reason, Option<u128>)> {
 #[test]
 fn streams_at_once_are_bounded_and_come_back() {
     let mut gate = Gate::new(Limits { streams: 2, ..Limits::default() }, 0);
-    assert!(gate.open(1, ms(0)).is_ok() && gate.open(1, ms(0)).is_ok());
-    assert_eq!(reason(gate.open(1, ms(0))), Some((Reason::LimitStreams, None)));
+    assert!(gate.open("a:1", ms(0)).is_ok() && gate.open("a:1", ms(0)).is_ok());
+    assert_eq!(reason(gate.open("a:1", ms(0))), Some((Reason::LimitStreams, None)));
     gate.close();
-    assert!(gate.open(1, ms(0)).is_ok());
+    assert!(gate.open("a:1", ms(0)).is_ok());
     assert_eq!(gate.live(), 2);
 }
 
 #[test]
 fn opens_a_second_are_bounded() {
     let mut gate = Gate::new(Limits { streams_per_second: 10, ..Limits::default() }, 0);
-    let opened = (0..2_000).filter(|now| gate.open(1, ms(*now)).is_ok()).count();
+    let opened = (0..2_000).filter(|now| gate.open("a:1", ms(*now)).is_ok()).count();
     assert!((29..=30).contains(&opened), "ten at once and ten a second, not {opened}");
-    assert!(matches!(reason(gate.open(1, ms(1_999))), Some((Reason::LimitOpens, Some(1..=100)))));
+    assert!(matches!(reason(gate.open("a:1", ms(1_999))), Some((Reason::LimitOpens, Some(1..=100)))));
     gate.set_limits(Limits::default(), ms(2_000));
-    assert!((0..1_000).all(|_| gate.open(1, ms(2_000)).is_ok()), "no limit");
+    assert!((0..1_000).all(|_| gate.open("a:1", ms(2_000)).is_ok()), "no limit");
 }
 
 #[test]
 fn distinct_targets_a_minute_are_bounded() {
     let mut gate = Gate::new(Limits::default(), 3);
-    assert!((0..3).all(|target| gate.open(target, ms(1_000)).is_ok()));
-    assert_eq!(reason(gate.open(3, ms(2_000))), Some((Reason::LimitTargets, Some(58_000))));
-    assert!((0..3).all(|target| gate.open(target, ms(59_999)).is_ok()), "known ones go on");
-    assert!(gate.open(3, ms(61_000)).is_ok());
+    assert!((0..3).all(|target| gate.open(&format!("a:{target}"), ms(1_000)).is_ok()));
+    assert_eq!(reason(gate.open("a:3", ms(2_000))), Some((Reason::LimitTargets, Some(58_000))));
+    assert!((0..3).all(|target| gate.open(&format!("a:{target}"), ms(59_999)).is_ok()), "known ones go on");
+    assert!(gate.open("a:3", ms(61_000)).is_ok());
 }
 
 #[test]
@@ -62,4 +62,15 @@ fn the_addresses_that_are_remembered_are_bounded() {
         guesses.failed(std::net::Ipv4Addr::from(host).into(), ms(0));
     }
     assert_eq!(guesses.buckets.len(), MAX_ADDRESSES);
+}
+
+#[test]
+fn a_rate_is_kept_over_all_streams_of_an_account() {
+    let mut gate = Gate::new(Limits { bytes_per_second: 1_000_000, ..Limits::default() }, 0);
+    let (mut now, mut passed) = (ms(5_000), 0);
+    while now < ms(15_000) {
+        passed += 16_384;
+        now = now + gate.passed(16_384, now);
+    }
+    assert!((10_000_000..10_300_000).contains(&passed), "{passed} bytes in ten seconds");
 }

@@ -1,0 +1,320 @@
+//! Streams through the network: one link to each relay that has a wanted provider.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::net::IpAddr;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use client::{
+    Code, Contract, Counter, Host, Link, LinkError, Membership, OpenError, OpenRequest, SpliceLimits, Stream,
+    Target,
+};
+use overload::{Backoff, Moment};
+use selection::Fault;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::sync::Mutex as AsyncMutex;
+use tokio::time::timeout;
+use trust::{ClientId, ContractId};
+
+use crate::clock::Clock;
+use crate::directory::Provider;
+use crate::exits::{ExitError, ExitStream, Exits, Wanted};
+use crate::refusal::Reason;
+
+/// The most relays that are known at once; those without a link go first.
+const MAX_RELAYS: usize = 1_024;
+
+/// Contracts whose relay is remembered, for one link.
+const MAX_SHOWN: usize = 4_096;
+
+/// The rest of a relay that could not be reached.
+const FIRST_REST: Duration = Duration::from_millis(500);
+/// The longest one.
+const GREATEST_REST: Duration = Duration::from_secs(30);
+
+/// The longest that a fresh token is waited for.
+const TOKEN_WAIT: Duration = Duration::from_secs(3);
+
+/// A stream in which one direction has ended may be silent in the other for so long.
+const HALF_CLOSED: Duration = Duration::from_secs(60);
+
+/// The links of one proxy.
+pub(crate) struct Network {
+    membership: Arc<Membership>,
+    epoch: u64,
+    clock: Clock,
+    relays: Mutex<HashMap<Arc<str>, Arc<Relay>>>,
+    /// A relay has said that this client must not come back.
+    refused: OnceLock<String>,
+}
+
+/// One relay: at most one dial at a time.
+#[derive(Default)]
+struct Relay {
+    dialling: AsyncMutex<()>,
+    state: Mutex<RelayState>,
+}
+
+#[derive(Default)]
+struct RelayState {
+    link: Option<Link>,
+    /// Contracts that have been shown on it.
+    shown: HashSet<ContractId>,
+    backoff: Backoff,
+    rests_until: Moment,
+    cause: String,
+}
+
+impl Network {
+    /// Nothing is dialled yet.
+    pub(crate) fn new(membership: Arc<Membership>, epoch: u64) -> Self {
+        Self { membership, epoch, clock: Clock::start(), relays: Mutex::default(), refused: OnceLock::new() }
+    }
+
+    /// Ends all links: relays are told.
+    pub(crate) fn close(&self) {
+        for relay in lock(&self.relays).values() {
+            if let Some(link) = &lock(&relay.state).link {
+                link.close();
+            }
+        }
+    }
+
+    fn relay(&self, address: &Arc<str>) -> Arc<Relay> {
+        let mut relays = lock(&self.relays);
+        if relays.len() >= MAX_RELAYS && !relays.contains_key(address) {
+            relays.retain(|_, relay| lock(&relay.state).link.as_ref().is_some_and(Link::is_up));
+        }
+        Arc::clone(relays.entry(Arc::clone(address)).or_default())
+    }
+
+    /// A link to a relay: the one that is up, or a new one.
+    async fn link(&self, address: &Arc<str>) -> Result<(Link, Arc<Relay>), ExitError> {
+        let relay = self.relay(address);
+        if let Some(link) = relay.up() {
+            return Ok((link, relay));
+        }
+        if let Some(cause) = self.refused.get() {
+            return Err(ExitError::Provider(Fault::Failed, cause.clone()));
+        }
+        let dialling = relay.dialling.lock().await;
+        // Somebody else may have dialled meanwhile, with success or without.
+        if let Some(link) = relay.up() {
+            drop(dialling);
+            return Ok((link, relay));
+        }
+        {
+            let state = lock(&relay.state);
+            if state.rests_until > self.clock.now() {
+                return Err(ExitError::Provider(Fault::Failed, state.cause.clone()));
+            }
+        }
+        let mut dialled = self.dial(address).await;
+        if matches!(dialled, Err(LinkError::Refused { code: Code::TokenExpired, .. })) {
+            dialled = match timeout(TOKEN_WAIT, self.membership.refresh()).await {
+                Ok(Ok(())) => self.dial(address).await,
+                _ => dialled,
+            };
+        }
+        let mut state = lock(&relay.state);
+        match dialled {
+            Ok(link) => {
+                state.backoff.reset();
+                state.shown.clear();
+                state.link = Some(link.clone());
+                drop(state);
+                drop(dialling);
+                Ok((link, relay))
+            }
+            Err(error) => {
+                let rest = state.backoff.failed(FIRST_REST, GREATEST_REST, fastrand::u64(..));
+                let rest = error.retry_after().unwrap_or(rest);
+                if error.is_final() {
+                    tracing::error!(%error, relay = %address, "this proxy must not come back");
+                    let _ = self.refused.set(format!("the network refuses this proxy ({})", error.label()));
+                }
+                tracing::warn!(%error, relay = %address, rest_ms = rest.as_millis() as u64, "no link to a relay");
+                state.rests_until = self.clock.now() + rest;
+                state.cause = format!("no link to the provider's relay ({})", error.label());
+                Err(ExitError::Provider(Fault::Failed, state.cause.clone()))
+            }
+        }
+    }
+
+    async fn dial(&self, address: &Arc<str>) -> Result<Link, LinkError> {
+        Link::connect(address, self.membership.identification(self.epoch), None).await
+    }
+
+    async fn open_at(
+        &self,
+        address: &Arc<str>,
+        request: &OpenRequest,
+    ) -> Result<(Stream, IpAddr), Result<ExitError, (Arc<str>, u64)>> {
+        let (link, relay) = self.link(address).await.map_err(Ok)?;
+        relay.note(request.contract.id);
+        link.open(request).await.map_err(|error| match error {
+            OpenError::Moved { address, epoch } => Err((address.into(), epoch)),
+            error => Ok(exit_error(error)),
+        })
+    }
+}
+
+impl Relay {
+    fn up(&self) -> Option<Link> {
+        lock(&self.state).link.as_ref().filter(|link| link.is_up()).cloned()
+    }
+
+    /// This contract is shown here.
+    fn note(&self, contract: ContractId) {
+        let mut state = lock(&self.state);
+        if state.shown.len() >= MAX_SHOWN {
+            state.shown.clear();
+        }
+        state.shown.insert(contract);
+    }
+}
+
+impl Exits for Network {
+    type Stream = NetworkStream;
+
+    async fn open(&self, wanted: Wanted<'_>) -> Result<NetworkStream, ExitError> {
+        let provider: &Provider = wanted.provider;
+        let host = match &wanted.target.host {
+            egress::Host::Name(name) => Host::Name(name.to_string()),
+            egress::Host::Address(address) => Host::Address(*address),
+        };
+        let mut request = OpenRequest {
+            provider: ClientId(provider.candidate.provider),
+            provider_epoch: provider.candidate.epoch,
+            provider_key: provider.seal_key,
+            target: Target { host, port: wanted.target.port },
+            family: wanted.family,
+            contract: wanted.contract.clone(),
+            deadline: wanted.patience,
+        };
+        let opened = match self.open_at(&provider.relay, &request).await {
+            // One step: the second relay may not send on again.
+            Err(Err((address, epoch))) => {
+                request.provider_epoch = epoch;
+                self.open_at(&address, &request).await
+            }
+            other => other,
+        };
+        match opened {
+            Ok((stream, reached)) => Ok(NetworkStream { stream, reached }),
+            Err(Ok(error)) => Err(error),
+            Err(Err(_)) => Err(ExitError::Provider(Fault::Gone, "the provider has moved on".into())),
+        }
+    }
+
+    fn show(&self, contract: &Contract) {
+        let Some(follows) = contract.follows else { return };
+        let relays: Vec<_> = lock(&self.relays).values().cloned().collect();
+        for relay in relays {
+            let link = {
+                let mut state = lock(&relay.state);
+                let link = state.link.clone().filter(|_| state.shown.contains(&follows));
+                if link.is_some() {
+                    state.shown.insert(contract.id);
+                }
+                link
+            };
+            if let Some(link) = link {
+                link.show(contract);
+            }
+        }
+    }
+}
+
+/// What an error of the library means for the choice of a provider.
+fn exit_error(error: OpenError) -> ExitError {
+    let (code, cause, retry_after) = match error {
+        OpenError::Refused { code, cause, retry_after } => (code, cause, retry_after),
+        OpenError::Moved { .. } => {
+            return ExitError::Provider(Fault::Gone, "the provider has moved on".into());
+        }
+        OpenError::Link(error) => return ExitError::Provider(Fault::Failed, lost(&error)),
+    };
+    match code {
+        Code::ProviderGone | Code::Stale => ExitError::Provider(Fault::Gone, cause),
+        Code::Timeout => ExitError::Provider(Fault::TimedOut, cause),
+        Code::Busy | Code::Draining | Code::TooManyStreams | Code::Paused | Code::Limit => {
+            ExitError::Provider(Fault::Full(retry_after), "the provider takes no streams now".into())
+        }
+        Code::Policy => ExitError::Provider(Fault::Policy, cause),
+        Code::ContractInvalid | Code::ContractSpent => ExitError::Contract(cause),
+        Code::TargetRefused => {
+            ExitError::Target(Reason::TargetRefused, "the target refused the connection".into())
+        }
+        Code::TargetUnreachable => {
+            ExitError::Target(Reason::TargetUnreachable, "the target cannot be reached".into())
+        }
+        Code::TargetTimeout => ExitError::Target(Reason::TargetTimeout, "the target did not answer".into()),
+        Code::NameNotFound => ExitError::Target(Reason::NameNotFound, "the name has no address".into()),
+        code => {
+            ExitError::Provider(Fault::Failed, format!("the provider could not open the stream ({code})"))
+        }
+    }
+}
+
+fn lost(error: &LinkError) -> String {
+    format!("the link to the provider's relay is lost ({})", error.label())
+}
+
+/// A stream of the network.
+pub(crate) struct NetworkStream {
+    stream: Stream,
+    reached: IpAddr,
+}
+
+impl ExitStream for NetworkStream {
+    fn reached(&self) -> Option<IpAddr> {
+        Some(self.reached)
+    }
+
+    fn set_counter(&mut self, counter: Arc<dyn Counter>) {
+        self.stream.set_counter(counter);
+    }
+
+    async fn splice(self, socket: TcpStream, first: &[u8], idle: Duration) {
+        let limits = SpliceLimits { idle, half_closed: HALF_CLOSED.min(idle) };
+        let report = self.stream.splice(socket, first, limits).await;
+        tracing::trace!(sent = report.sent, received = report.received, end = ?report.end, "a stream has ended");
+    }
+}
+
+impl AsyncRead for NetworkStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        pin!(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for NetworkStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        pin!(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        pin!(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        pin!(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

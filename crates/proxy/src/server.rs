@@ -1,0 +1,233 @@
+//! Listeners, the tasks beside them, and the stop.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use client::{Membership, MembershipError};
+use egress::{Policy, Ports};
+use thiserror::Error;
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+
+use crate::abuse::{self, Records};
+use crate::accounts::{Account, Accounts, REFRESH_EVERY};
+use crate::clock::Clock;
+use crate::config::{Config, ConfigError, Listen};
+use crate::connection::{self, Counts, Proxy};
+use crate::control::Control;
+use crate::directory::Directory;
+use crate::exits::Exits;
+use crate::network::Network;
+use crate::opener::{KEPT_UNUSED, MAX_TOP_UPS, Opener};
+
+/// The pause after an accept that failed: there are no descriptors, and more will not come at once.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+
+/// How often the counts are written to the log, if they have changed.
+const COUNTS_EVERY: Duration = Duration::from_secs(60);
+
+/// What it takes at a stop to give contracts back and hand in the last records.
+const FAREWELL: Duration = Duration::from_secs(3);
+
+/// Every port but the one that no provider ever reaches: which of the others are reached is each provider's own matter.
+const PORTS: &str = "1-65535, 23, 135, 136, 137, 138, 139, 445, 465, 587, 3389, 5900";
+
+/// Why a proxy does not run.
+#[derive(Debug, Error)]
+pub enum ProxyError {
+    /// Its configuration.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// An address that cannot be listened on.
+    #[error("cannot listen on {address}: {error}")]
+    Listen {
+        /// Which.
+        address: SocketAddr,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// Its membership.
+    #[error(transparent)]
+    Membership(#[from] MembershipError),
+}
+
+/// Sockets that listen, each with what is spoken there.
+#[derive(Debug)]
+pub struct Listeners(Vec<(TcpListener, Listen)>);
+
+impl Listeners {
+    /// Listens on all addresses of a configuration, which is checked first: none beyond loopback without logins.
+    ///
+    /// # Errors
+    ///
+    /// The configuration is wrong, or an address cannot be had.
+    pub async fn bind(config: &Config) -> Result<Self, ProxyError> {
+        config.check()?;
+        let mut listeners = Vec::new();
+        for listen in &config.listen {
+            let address = listen.address;
+            let listener = TcpListener::bind(address).await;
+            let listener = listener.map_err(|error| ProxyError::Listen { address, error })?;
+            listeners.push((listener, listen.clone()));
+        }
+        Ok(Self(listeners))
+    }
+
+    /// Where they listen, in the order of the configuration.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.0.iter().filter_map(|(listener, _)| listener.local_addr().ok()).collect()
+    }
+}
+
+/// Runs a proxy of a network until `shutdown`, and then until its streams have ended or their time is over.
+///
+/// # Errors
+///
+/// It could not start.
+pub async fn run(
+    config: Config,
+    membership: Arc<Membership>,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), ProxyError> {
+    let listeners = Listeners::bind(&config).await?;
+    let epoch = membership.take_epoch()?;
+    let network = Arc::new(Network::new(Arc::clone(&membership), epoch));
+    let mut beside = JoinSet::new();
+    beside.spawn(keep_token(Arc::clone(&membership)));
+    serve(config, listeners, Arc::clone(&network), membership, shutdown).await;
+    beside.shutdown().await;
+    network.close();
+    Ok(())
+}
+
+async fn keep_token(membership: Arc<Membership>) {
+    let error = membership.keep_fresh().await;
+    // Relays and the api have the last word on what the token at hand is worth.
+    tracing::error!(%error, "this proxy's token is refreshed no more");
+}
+
+/// Serves customers by any outgoing side and any api.
+pub async fn serve<E: Exits, C: Control>(
+    config: Config,
+    listeners: Listeners,
+    exits: Arc<E>,
+    control: Arc<C>,
+    shutdown: impl Future<Output = ()>,
+) {
+    let clock = Clock::start();
+    let (records, handed_in) = Records::new();
+    let (top_ups, wanted) = mpsc::channel(MAX_TOP_UPS);
+    let keeper = tokio::spawn(abuse::keep(handed_in, Arc::clone(&control), config.keeping()));
+    let directory = Arc::new(Directory::new(Arc::clone(&control), clock, fastrand::u64(..)));
+    let proxy = Arc::new(Proxy {
+        accounts: Accounts::new(Arc::clone(&control), clock, config.targets_per_minute),
+        opener: Arc::new(Opener {
+            exits,
+            control,
+            directory,
+            policy: policy(&config),
+            clock,
+            records,
+            writes_targets: config.abuse.targets,
+            top_ups,
+        }),
+        counts: Counts::default(),
+        config,
+    });
+    let mut beside = JoinSet::new();
+    beside.spawn(refresh(Arc::clone(&proxy)));
+    beside.spawn(top_up(Arc::clone(&proxy), wanted));
+    beside.spawn(count(Arc::clone(&proxy)));
+    let connections = Arc::new(Semaphore::new(proxy.config.connections as usize));
+    let mut accepting = JoinSet::new();
+    for (listener, listen) in listeners.0 {
+        tracing::info!(address = ?listener.local_addr().ok(), protocol = ?listen.protocol, "listening");
+        accepting.spawn(accept(Arc::clone(&proxy), listener, Arc::new(listen), Arc::clone(&connections)));
+    }
+    shutdown.await;
+    accepting.shutdown().await;
+    let all = proxy.config.connections;
+    // Each connection holds one of them until it ends.
+    let _ = timeout(proxy.config.drain(), connections.acquire_many(all)).await;
+    beside.shutdown().await;
+    proxy.opener.sweep(&proxy.accounts.all(), Duration::ZERO);
+    drop(proxy);
+    let _ = timeout(FAREWELL, keeper).await;
+}
+
+/// What the proxy itself refuses: special addresses, in whatever notation.
+fn policy(config: &Config) -> Policy {
+    let ports: Ports = PORTS.parse().unwrap_or_default();
+    Policy::new(ports).with_exact(config.allow_exact.clone())
+}
+
+async fn accept<E: Exits, C: Control>(
+    proxy: Arc<Proxy<E, C>>,
+    listener: TcpListener,
+    listen: Arc<Listen>,
+    connections: Arc<Semaphore>,
+) {
+    loop {
+        // Beyond the bound nobody is taken in: they wait in the kernel's queue, which has a bound of its own.
+        let Ok(permit) = Arc::clone(&connections).acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((socket, peer)) => {
+                let served = connection::serve(Arc::clone(&proxy), socket, peer, Arc::clone(&listen));
+                tokio::spawn(async move {
+                    served.await;
+                    drop(permit);
+                });
+            }
+            Err(error) => {
+                tracing::debug!(%error, "accept");
+                sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Candidates every second or two, logins every half minute, unused blocks.
+async fn refresh<E: Exits, C: Control>(proxy: Arc<Proxy<E, C>>) {
+    let mut candidates = interval(proxy.config.refresh());
+    candidates.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut logins = interval(REFRESH_EVERY);
+    logins.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = candidates.tick() => proxy.opener.directory.refresh().await,
+            _ = logins.tick() => {
+                proxy.accounts.refresh().await;
+                proxy.opener.sweep(&proxy.accounts.all(), KEPT_UNUSED);
+            }
+        }
+    }
+}
+
+async fn top_up<E: Exits, C: Control>(proxy: Arc<Proxy<E, C>>, mut wanted: mpsc::Receiver<Arc<Account>>) {
+    while let Some(account) = wanted.recv().await {
+        proxy.opener.top_up(&account);
+    }
+}
+
+async fn count<E: Exits, C: Control>(proxy: Arc<Proxy<E, C>>) {
+    let mut ticks = interval(COUNTS_EVERY);
+    let mut last = proxy.counts.read();
+    loop {
+        ticks.tick().await;
+        let counts = proxy.counts.read();
+        if counts != last {
+            let (opened, unfinished, refused) = &counts;
+            let refused: Vec<_> = refused.iter().map(|(reason, count)| (reason.label(), *count)).collect();
+            let providers = proxy.opener.directory.len();
+            let lost_records = proxy.opener.records.lost();
+            tracing::info!(opened, unfinished, ?refused, providers, lost_records, "since the start");
+            last = counts;
+        }
+    }
+}
