@@ -2,7 +2,7 @@
 
 use crate::exit::{Exit, Failure, Family};
 use crate::gate::{Closed, Ended, Gate, Refused, User, stay_away};
-use crate::{clock, ledger::Ledger};
+use crate::ledger::Ledger;
 use client::{Code, Host as LinkHost, IncomingOpen, SpliceEnd, SpliceLimits, Target as LinkTarget};
 use egress::{Host, HostError, Target};
 use std::sync::Arc;

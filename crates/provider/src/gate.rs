@@ -1,11 +1,12 @@
 //! Who may open a stream now, and which streams have to end: pause, hours, the month's bytes, streams at once, and the brake for
 //! scans. Every refusal says why, and when to come back if that is known.
 
-use crate::clock::{Clock, Wall, next_month_ms};
 use crate::exit::Failure;
 use crate::limits::{ByteCount, Hours, Usage};
 use crate::state::Wishes;
+use crate::wall::{Wall, next_month_ms};
 use client::Meter;
+use clock::Clock;
 use egress::{Brake, Target, Verdict};
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};

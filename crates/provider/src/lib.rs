@@ -1,7 +1,6 @@
 //! The egress node: it dials out to a relay, and carries streams to the world by its owner's rules.
 
 mod carry;
-mod clock;
 pub mod config;
 pub mod control;
 pub mod doctor;
@@ -15,6 +14,7 @@ mod node;
 pub mod state;
 pub mod status;
 mod uplink;
+mod wall;
 
 pub use config::{Config, ConfigError};
 pub use gate::User;

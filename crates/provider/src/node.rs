@@ -1,7 +1,6 @@
 //! A provider that runs.
 
 use crate::carry::Carrier;
-use crate::clock::{Clock, Wall, unix_ms};
 use crate::config::{Config, ConfigError};
 use crate::control::{Answering, Command, Control, ControlError, Reply};
 use crate::exit::{Exit, own_networks};
@@ -9,7 +8,9 @@ use crate::gate::{Account, Gate, Limits};
 use crate::state::{MonthCap, StateError, StateFolder, Wishes};
 use crate::status::{ByteStatus, LimitStatus, LinkStatus, PolicyStatus, Status, StreamStatus};
 use crate::uplink::{Place, Uplink};
+use crate::wall::Wall;
 use client::{Membership, MembershipError};
+use clock::{Clock, unix_ms};
 use egress::{Host, Network, Policy};
 use std::collections::BTreeMap;
 use std::net::IpAddr;

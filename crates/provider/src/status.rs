@@ -1,8 +1,8 @@
 //! What `status` says: one screen for people, or JSON for programs.
 
-use crate::clock::for_people;
 use crate::limits::ByteCount;
 use crate::state::Held;
+use crate::wall::for_people;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;

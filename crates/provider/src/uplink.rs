@@ -8,10 +8,10 @@ mod place;
 pub(crate) use place::{Place, Standing};
 
 use crate::carry::Carrier;
-use crate::clock::{Clock, unix_ms};
 use crate::state::{Held, StateFolder};
 use client::membership::is_refused_for_good;
 use client::{Code, Identification, IncomingOpen, Link, LinkError, MAX_INCOMING, Membership, Pace, Phase};
+use clock::{Clock, unix_ms};
 use link::Comeback;
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Bytes carried, by day and by month of the owner's calendar.
 
-use crate::clock::Wall;
+use crate::wall::Wall;
 use serde::{Deserialize, Serialize};
 
 /// What has been carried, both directions together.

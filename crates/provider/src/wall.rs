@@ -1,31 +1,8 @@
-//! The clocks: one that only goes forward, and the one on the wall.
+//! The clock on the wall and the owner's calendar.
 
+use clock::unix_ms;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _, ZonedDateTime};
-use overload::Moment;
-use std::time::{SystemTime, UNIX_EPOCH};
-use tokio::time::Instant;
-
-/// A clock that only goes forward.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock(Instant);
-
-impl Clock {
-    pub(crate) fn start() -> Self {
-        Self(Instant::now())
-    }
-
-    pub(crate) fn now(self) -> Moment {
-        Moment::from_micros(u64::try_from(self.0.elapsed().as_micros()).unwrap_or(u64::MAX))
-    }
-}
-
-/// Milliseconds since 1970.
-#[expect(clippy::disallowed_methods, reason = "this is the driver's clock")]
-pub(crate) fn unix_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
 
 /// A moment as the owner's calendar and watch show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
