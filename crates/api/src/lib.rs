@@ -1,1 +1,34 @@
-//! Accounts, sign-in, clients, grants, contracts: the network's HTTP interface.
+//! The network's api: joining, tokens, contracts, providers, accounts. HTTP/1.1 and JSON over TLS with the role's certificate.
+//!
+//! Who may do what stands in one table ([`routes`](mod@routes)); a path that is not in it opens to nobody. What requests and
+//! answers look like is in `trust::api`; `docs/openapi.json` is made from both.
+
+mod access;
+mod answer;
+mod app;
+mod clock;
+mod config;
+mod documents;
+mod guesses;
+mod handlers;
+mod openapi;
+mod passwords;
+mod routes;
+mod server;
+
+pub use app::{AccountError, RunError, ensure_account};
+pub use config::{Config, ConfigError, DatabaseConfig};
+pub use openapi::openapi;
+pub use passwords::NoRandomness;
+
+use std::future::Future;
+
+/// Serves the api until `shutdown`; requests that are under way are answered first.
+///
+/// # Errors
+/// Keys, certificate or address cannot be used. A database that is not there is no reason: whoever asks hears that.
+pub async fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(), RunError> {
+    let app = app::App::build(&config)?;
+    let listener = server::bind(&config)?;
+    server::serve(app, listener, shutdown).await
+}

@@ -66,6 +66,8 @@ create table revocation (
     primary key (network, client)
 );
 
+create index revocation_revoked_at on revocation (network, revoked_at);
+
 -- Signed by the root key; the newest only, whose number only grows.
 create table trust_document (
     network integer not null references network,

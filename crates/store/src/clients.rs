@@ -260,18 +260,22 @@ impl Store {
             .await
     }
 
-    /// Revoked clients and when, newest first, at most `most`.
+    /// Clients revoked since then, and when; newest first, at most `most`.
     ///
     /// # Errors
     /// The database's.
-    pub async fn revoked_clients(&self, most: u32) -> Result<Vec<(ClientId, u64)>, StoreError> {
+    pub async fn revoked_clients(&self, since_ms: u64, most: u32) -> Result<Vec<(ClientId, u64)>, StoreError> {
         let network = self.network.0;
         self.pool
             .run("listing revoked clients", move |session| {
                 Box::pin(async move {
                     let sql = "SELECT r.client, r.revoked_at FROM revocation r JOIN network n USING (network)
-                        WHERE n.name = $1 ORDER BY r.revoked_at DESC LIMIT $2";
-                    let values = values![&network[..] => BYTEA, i64::from(most) => INT8];
+                        WHERE n.name = $1 AND r.revoked_at >= $2 ORDER BY r.revoked_at DESC LIMIT $3";
+                    let values = values![
+                        &network[..] => BYTEA,
+                        from_ms(since_ms) => TIMESTAMPTZ,
+                        i64::from(most) => INT8,
+                    ];
                     let rows = session.rows(sql, &values).await?;
                     Ok(rows.iter().map(|row| (ClientId(row.get(0)), to_ms(row.get(1)))).collect())
                 })

@@ -22,7 +22,8 @@ pub use joining::{
 pub use managing::{
     AbuseAnswer, AbuseFinding, AccountAnswer, AccountRequest, ClientSummary, ClientsAnswer, GrantRequest,
     GrantSummary, GrantsAnswer, JoinCodeAnswer, JoinCodeRequest, Limits, ProxyAccountAnswer,
-    ProxyAccountRequest, ProxyAccountSummary, ProxyAccountsAnswer, ProxyLogin, SessionAnswer, SignInRequest,
+    ProxyAccountRequest, ProxyAccountSummary, ProxyAccountsAnswer, ProxyLogin, RevokeAnswer, SessionAnswer,
+    SignInRequest,
 };
 pub use proof::{PROOF_HEADER, PROOF_SKEW_MS, TOKEN_SCHEME, request_message};
 

@@ -97,7 +97,7 @@ async fn only_its_account_disables_or_revokes_a_client() {
     let api = &database.api;
     assert!(!api.disable_client(client, Some(stranger)).await.unwrap());
     assert!(!api.revoke_client(client, Some(stranger), "theft".into()).await.unwrap());
-    assert!(api.revoked_clients(10).await.unwrap().is_empty());
+    assert!(api.revoked_clients(0, 10).await.unwrap().is_empty());
     assert!(api.disable_client(client, Some(owner)).await.unwrap());
     let listed = api.clients(Some(owner), now_ms(), 60_000).await.unwrap();
     assert!(listed[0].client.disabled && !listed[0].client.revoked && !listed[0].connected);
@@ -105,7 +105,7 @@ async fn only_its_account_disables_or_revokes_a_client() {
     for _ in 0..2 {
         assert!(api.revoke_client(client, None, "theft".into()).await.unwrap());
     }
-    let revoked = api.revoked_clients(10).await.unwrap();
+    let revoked = api.revoked_clients(0, 10).await.unwrap();
     assert_eq!(revoked.iter().map(|(client, _)| *client).collect::<Vec<_>>(), [client]);
     assert!(api.client(client).await.unwrap().unwrap().revoked);
     assert!(api.clients(Some(stranger), now_ms(), 60_000).await.unwrap().is_empty());

@@ -95,6 +95,13 @@ pub struct ClientSummary {
     pub connected: bool,
 }
 
+/// `POST /v1/clients/{client}/revoke`: it gets no new tokens.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct RevokeAnswer {
+    /// Whether it is on the signed list, too. If not, the root key is not where the api is, and the operator has to sign.
+    pub listed: bool,
+}
+
 /// `POST /v1/join-codes`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -1,0 +1,153 @@
+//! What all requests share.
+
+use std::path::Path;
+use std::sync::Mutex;
+
+use axum::Router;
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use store::pool::{InvalidPool, Pool};
+use store::{NewAccount, PathError, Store, StoreError};
+use tokio::sync::Semaphore;
+use trust::{AccountId, CertificateError, KeyError, RoleCertificate, RootKey, TokenKey};
+
+use crate::config::{Config, ConfigError, read, wrong};
+use crate::documents::DocumentKeeper;
+use crate::guesses::{Guesses, Neighbourhood};
+use crate::passwords::{NoRandomness, hash_password};
+use crate::{clock, routes};
+
+/// Requests that are worked on at once.
+pub(crate) const MOST_REQUESTS: usize = 256;
+/// Passwords that are hashed at once: each takes a core for a fifth of a second.
+const MOST_HASHING: usize = 2;
+
+/// Why the api cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A file.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The address of the database.
+    #[error("database.url: {0}")]
+    Database(#[from] PathError),
+    /// The limits of the pool.
+    #[error("database: {0}")]
+    Pool(#[from] InvalidPool),
+    /// The certificate.
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
+    /// The address to listen on.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// Which.
+        address: std::net::SocketAddr,
+        /// Why not.
+        source: std::io::Error,
+    },
+}
+
+/// Why an account was not made.
+#[derive(Debug, thiserror::Error)]
+pub enum AccountError {
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The machine.
+    #[error(transparent)]
+    NoRandomness(#[from] NoRandomness),
+}
+
+/// What all requests share.
+pub(crate) struct App {
+    pub(crate) store: Store,
+    pub(crate) token_key: TokenKey,
+    pub(crate) documents: DocumentKeeper,
+    pub(crate) relay_silence_ms: u64,
+    pub(crate) certificate: RoleCertificate,
+    pub(crate) requests: Semaphore,
+    /// Wrong codes and passwords, by where they come from.
+    pub(crate) guesses: Mutex<Guesses<Neighbourhood>>,
+    /// Wrong passwords, by the name that is guessed at.
+    pub(crate) name_guesses: Mutex<Guesses<[u8; 32]>>,
+    hashing: Semaphore,
+}
+
+impl App {
+    pub(crate) fn build(config: &Config) -> Result<Self, RunError> {
+        let pool = Pool::new(config.database.url.parse()?, config.database.pool_options())?;
+        let store = Store::new(pool, config.network);
+        let certificate =
+            RoleCertificate::from_pem(&read(&config.certificate)?, &read(&config.certificate_key)?)?;
+        let token_key = key(&config.token_key, TokenKey::from_seed)?;
+        let root = config.root_key.as_deref().map(|path| key(path, RootKey::from_seed)).transpose()?;
+        if let (Some(root), Some(path)) = (&root, &config.root_key)
+            && root.network() != config.network
+        {
+            return Err(wrong(path, "the root key of another network").into());
+        }
+        let documents =
+            DocumentKeeper::new(config.network, root, *token_key.public_key(), config.state_folder.clone());
+        Ok(Self {
+            store,
+            token_key,
+            documents,
+            relay_silence_ms: config.relay_silence_ms,
+            certificate,
+            requests: Semaphore::new(MOST_REQUESTS),
+            guesses: Mutex::default(),
+            name_guesses: Mutex::default(),
+            hashing: Semaphore::new(MOST_HASHING),
+        })
+    }
+
+    pub(crate) fn router(self: &std::sync::Arc<Self>) -> Router {
+        routes::router(self)
+    }
+
+    /// Work that takes a core for a while, a bounded number at once.
+    pub(crate) async fn hashing<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        let _turn = self.hashing.acquire().await.ok()?;
+        tokio::task::spawn_blocking(work).await.ok()
+    }
+}
+
+/// Makes the network's row and an account of this name and password, if they are not there; an account that is there stays
+/// as it is. For whoever sets a network up.
+///
+/// # Errors
+/// See [`AccountError`].
+pub async fn ensure_account(
+    store: &Store,
+    name: &str,
+    password: &str,
+    operator: bool,
+) -> Result<AccountId, AccountError> {
+    store.ensure_network().await?;
+    for _ in 0..2 {
+        if let Some(account) = store.account_by_name(name.to_owned()).await? {
+            return Ok(account.account);
+        }
+        let owned = password.to_owned();
+        let hash = tokio::task::spawn_blocking(move || hash_password(&owned)).await;
+        let new = NewAccount {
+            account: AccountId::at(clock::unix_ms()),
+            name: name.to_owned(),
+            password: hash.unwrap_or(Err(NoRandomness))?,
+            operator,
+        };
+        store.create_account(new).await?;
+    }
+    Err(StoreError::Corrupt { what: "an account that is neither there nor can be made" }.into())
+}
+
+/// A key from its seed in base64url.
+fn key<K>(path: &Path, from_seed: impl Fn(&[u8]) -> Result<K, KeyError>) -> Result<K, ConfigError> {
+    let text = read(path)?;
+    let seed =
+        BASE64_URL_SAFE_NO_PAD.decode(text.trim()).map_err(|_| wrong(path, "not a key in base64url"))?;
+    from_seed(&seed).map_err(|error| wrong(path, error))
+}

@@ -1,0 +1,52 @@
+//! Requests that are none, and peers that mean no good.
+
+#[path = "support/support.rs"]
+mod support;
+
+use std::time::Duration;
+
+use support::{Ask, House};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_that_are_too_long_or_make_no_sense_are_refused_with_a_cause() {
+    let house = House::start().await;
+    let long = " ".repeat(70_000);
+    assert_eq!(house.ask(&Ask::post("/v1/clients", &long)).await.refusal(), (413, "too_large"));
+    for body in ["", "{", "[]", r#"{"account": 1}"#, r#"{"account": "a", "password": "b", "more": 1}"#] {
+        let answer = house.ask(&Ask::post("/v1/session", body)).await;
+        assert_eq!(answer.refusal(), (400, "bad_request"), "{body}");
+    }
+    let wrong = Ask::get("/v1/accounts").header("authorization", "Bearer \u{7f}");
+    assert!((400..=401).contains(&house.ask(&wrong).await.status));
+    assert_eq!(house.get("/v1/accounts").await.refusal(), (401, "unauthenticated"));
+    assert_eq!(house.ask(&Ask::get("/status").header("x", "y".repeat(20_000))).await.status, 431);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_says_nothing_or_only_a_part_is_let_go_and_holds_nobody_up() {
+    let house = House::start().await;
+    let begun = Instant::now();
+    let mut silent = TcpStream::connect(("127.0.0.1", house.link().port)).await.unwrap();
+    let mut slow = house.dial().await.unwrap();
+    slow.write_all(b"GET /status HTTP/1.1\r\nhost").await.unwrap();
+    slow.flush().await.unwrap();
+    assert_eq!(house.get("/status").await.status, 200);
+    let mut bytes = [0; 64];
+    let limit = Duration::from_secs(25);
+    assert_eq!(timeout(limit, silent.read(&mut bytes)).await.unwrap().unwrap_or(0), 0);
+    assert!(begun.elapsed() < Duration::from_secs(12), "{:?}", begun.elapsed());
+    let end = timeout(limit, async { while slow.read(&mut bytes).await.is_ok_and(|count| count > 0) {} });
+    end.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_certificate_is_no_other_networks() {
+    let house = House::start().await;
+    let other = trust::RootKey::generate().unwrap().network();
+    let link = trust::JoinLink { network: other, ..house.link() };
+    let error = client::Api::new(&link).unwrap().trust().await.unwrap_err();
+    assert!(matches!(error, client::ApiError::NotPinned { .. }), "{error}");
+}
