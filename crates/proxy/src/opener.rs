@@ -207,6 +207,3 @@ fn nobody(none: NoCandidate) -> Refusal {
         NoCandidate::RetryRefused(_) => Refusal::new(Reason::ProviderFailed, cause),
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -16,6 +16,8 @@ mod hostile;
 mod http;
 #[path = "front/network.rs"]
 mod network;
+#[path = "front/site.rs"]
+mod site;
 #[path = "front/socks.rs"]
 mod socks;
 #[path = "front/support.rs"]
