@@ -6,6 +6,8 @@
 
 pub mod address;
 pub mod brake;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 pub mod host;
 pub mod policy;
 pub mod ports;

@@ -24,6 +24,8 @@ mod support;
 mod limits;
 #[path = "provider/membership.rs"]
 mod membership;
+#[path = "provider/program.rs"]
+mod program;
 #[path = "provider/scripted.rs"]
 mod scripted;
 #[path = "provider/targets.rs"]

@@ -40,7 +40,11 @@ impl Carrier {
                 return open.fail(Code::Policy, &error.to_string());
             }
         };
-        let reached = self.exit.connect(&target, family(open.family()), open.deadline()).await;
+        let reached = tokio::select! {
+            reached = self.exit.connect(&target, family(open.family()), open.deadline()) => reached,
+            // Nobody works for someone who has left.
+            () = open.cancelled() => return self.ledger.refused("opener_left"),
+        };
         place.attempted(&target, reached.as_ref().map(|_| ()).map_err(|failure| *failure));
         drop(target);
         let reached = match reached {

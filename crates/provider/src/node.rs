@@ -70,7 +70,7 @@ pub async fn run(
         () = node.housekeeping() => {},
         () = node.until(shutdown) => {},
     }
-    node.uplink.place.close();
+    node.uplink.place.leave().await;
     node.look(true);
     tracing::info!("provider down");
     Ok(())

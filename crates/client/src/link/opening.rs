@@ -8,7 +8,9 @@ use ::link::message::{Contract as ContractFrame, Open, Opened, Refuse};
 use ::link::seal::{Answer, Family, Freshness, Initiator, Parties, Request, Responder, Target};
 use ::link::{Code, Kind, write_frame};
 use clock::unix_ms;
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use trust::{ClientId, ContractId};
@@ -202,6 +204,24 @@ impl IncomingOpen {
     pub fn is_cancelled(&self) -> bool {
         let state = self.shared.lock();
         state.ending.is_some() || state.streams.get(&self.id).is_none_or(|stream| stream.reset.is_some())
+    }
+
+    /// Waits until the opener has left.
+    pub async fn cancelled(&self) {
+        poll_fn(|context| {
+            let mut state = self.shared.lock();
+            if state.ending.is_some() {
+                return Poll::Ready(());
+            }
+            match state.streams.get_mut(&self.id) {
+                Some(stream) if stream.reset.is_none() => {
+                    stream.read_waker = Some(context.waker().clone());
+                    Poll::Pending
+                }
+                _ => Poll::Ready(()),
+            }
+        })
+        .await;
     }
 
     /// The target is connected, at `address`: the opener is told, and the stream begins.

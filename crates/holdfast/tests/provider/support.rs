@@ -69,11 +69,21 @@ impl Home {
 
     /// Opens a stream through a provider.
     pub(crate) async fn open(&self, provider: &Running, target: &str) -> Result<Stream, OpenError> {
+        self.open_at(provider.client(), provider.seal_key(), target).await
+    }
+
+    /// Opens a stream through the provider of that name and key.
+    pub(crate) async fn open_at(
+        &self,
+        provider: ClientId,
+        provider_key: [u8; 32],
+        target: &str,
+    ) -> Result<Stream, OpenError> {
         let (host, port) = target.rsplit_once(':').unwrap();
         let request = OpenRequest {
-            provider: provider.client(),
+            provider,
             provider_epoch: 0,
-            provider_key: provider.seal_key(),
+            provider_key,
             target: Target { host: Host::Name(host.to_owned()), port: port.parse().unwrap() },
             family: Family::Any,
             contract: self.contract.clone(),

@@ -4,7 +4,12 @@ use crate::state::Held;
 use crate::status::LinkStatus;
 use client::Link;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::watch;
+use tokio::time::timeout;
+
+/// How long a relay may take to be told that this client leaves.
+const FAREWELL_TIME: Duration = Duration::from_secs(2);
 
 /// How the link stands.
 #[derive(Clone, Debug, Default)]
@@ -74,9 +79,25 @@ impl Place {
     }
 
     /// Ends the link that stands, if one does.
-    pub(crate) fn close(&self) {
-        if let Standing::Up { link, .. } = &self.lock().standing {
+    pub(super) fn close(&self) {
+        if let Some(link) = self.link() {
             link.close();
+        }
+    }
+
+    /// The same, and waits until the relay has been told, or cannot be.
+    pub(crate) async fn leave(&self) {
+        if let Some(link) = self.link() {
+            link.close();
+            // A relay that takes nothing learns it by the end of the connection.
+            let _ = timeout(FAREWELL_TIME, link.ended()).await;
+        }
+    }
+
+    fn link(&self) -> Option<Link> {
+        match &self.lock().standing {
+            Standing::Up { link, .. } => Some(link.clone()),
+            _ => None,
         }
     }
 
@@ -102,7 +123,7 @@ impl Place {
                 status.relay = Some(relay.clone());
                 status.transport = Some("TLS".to_owned());
                 status.since_ms = Some(*since_ms);
-                let us = |trip: std::time::Duration| u64::try_from(trip.as_micros()).unwrap_or(u64::MAX);
+                let us = |trip: Duration| u64::try_from(trip.as_micros()).unwrap_or(u64::MAX);
                 status.round_trip_us = link.round_trip().map(us);
                 "connected"
             }
