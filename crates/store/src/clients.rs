@@ -264,7 +264,11 @@ impl Store {
     ///
     /// # Errors
     /// The database's.
-    pub async fn revoked_clients(&self, since_ms: u64, most: u32) -> Result<Vec<(ClientId, u64)>, StoreError> {
+    pub async fn revoked_clients(
+        &self,
+        since_ms: u64,
+        most: u32,
+    ) -> Result<Vec<(ClientId, u64)>, StoreError> {
         let network = self.network.0;
         self.pool
             .run("listing revoked clients", move |session| {
