@@ -6,12 +6,12 @@ use std::sync::Mutex;
 use axum::Router;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use store::pool::{InvalidPool, Pool};
-use store::{NewAccount, PathError, Store, StoreError};
+use store::config::read_text;
+use store::{ConfigError, DatabaseConfigError, NewAccount, Store, StoreError};
 use tokio::sync::Semaphore;
 use trust::{AccountId, CertificateError, KeyError, RoleCertificate, RootKey, TokenKey};
 
-use crate::config::{Config, ConfigError, read, wrong};
+use crate::config::Config;
 use crate::documents::DocumentKeeper;
 use crate::guesses::{Guesses, Neighbourhood};
 use crate::passwords::{NoRandomness, hash_password};
@@ -28,12 +28,9 @@ pub enum RunError {
     /// A file.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The address of the database.
-    #[error("database.url: {0}")]
-    Database(#[from] PathError),
-    /// The limits of the pool.
-    #[error("database: {0}")]
-    Pool(#[from] InvalidPool),
+    /// The way to the database.
+    #[error(transparent)]
+    Database(#[from] DatabaseConfigError),
     /// The certificate.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
@@ -75,16 +72,17 @@ pub(crate) struct App {
 
 impl App {
     pub(crate) fn build(config: &Config) -> Result<Self, RunError> {
-        let pool = Pool::new(config.database.url.parse()?, config.database.pool_options())?;
-        let store = Store::new(pool, config.network);
-        let certificate =
-            RoleCertificate::from_pem(&read(&config.certificate)?, &read(&config.certificate_key)?)?;
+        let store = config.database.open(config.network)?;
+        let certificate = RoleCertificate::from_pem(
+            &read_text(&config.certificate)?,
+            &read_text(&config.certificate_key)?,
+        )?;
         let token_key = key(&config.token_key, TokenKey::from_seed)?;
         let root = config.root_key.as_deref().map(|path| key(path, RootKey::from_seed)).transpose()?;
         if let (Some(root), Some(path)) = (&root, &config.root_key)
             && root.network() != config.network
         {
-            return Err(wrong(path, "the root key of another network").into());
+            return Err(ConfigError::wrong(path, "the root key of another network").into());
         }
         let documents =
             DocumentKeeper::new(config.network, root, *token_key.public_key(), config.state_folder.clone());
@@ -146,8 +144,9 @@ pub async fn ensure_account(
 
 /// A key from its seed in base64url.
 fn key<K>(path: &Path, from_seed: impl Fn(&[u8]) -> Result<K, KeyError>) -> Result<K, ConfigError> {
-    let text = read(path)?;
-    let seed =
-        BASE64_URL_SAFE_NO_PAD.decode(text.trim()).map_err(|_| wrong(path, "not a key in base64url"))?;
-    from_seed(&seed).map_err(|error| wrong(path, error))
+    let text = read_text(path)?;
+    let seed = BASE64_URL_SAFE_NO_PAD
+        .decode(text.trim())
+        .map_err(|_| ConfigError::wrong(path, "not a key in base64url"))?;
+    from_seed(&seed).map_err(|error| ConfigError::wrong(path, error))
 }

@@ -17,7 +17,7 @@ mod routes;
 mod server;
 
 pub use app::{AccountError, RunError, ensure_account};
-pub use config::{Config, ConfigError, DatabaseConfig};
+pub use config::Config;
 pub use openapi::openapi;
 pub use passwords::NoRandomness;
 

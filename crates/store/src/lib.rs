@@ -5,6 +5,7 @@
 //! and their lock go there.
 
 pub mod catalogue;
+pub mod config;
 pub mod migrate;
 pub mod pool;
 
@@ -29,6 +30,7 @@ use trust::NetworkId;
 
 pub use accounts::{Account, NewAccount};
 pub use clients::{Client, ClientListed, JoinCodeRow, Registered, Registration};
+pub use config::{ConfigError, DatabaseConfig, DatabaseConfigError};
 pub use contracts::{Admission, Admitted, MOST_OPEN, REPORTS_MS, Verdict};
 pub use error::{ErrorKind, StoreError};
 pub use exits::{ExitFound, ExitRow};

@@ -1,1 +1,91 @@
-//! The recurring jobs of a network.
+//! The recurring work on the database: settles contracts that are over, charges late reports, sweeps what is past its keep.
+//!
+//! Each kind of work has a lane of its own: one that fails, or has much to do, does not hold up the others. A turn is
+//! bounded; what it leaves is found by the next one, in this process or another.
+
+mod clock;
+mod lane;
+mod lanes;
+
+use std::future::Future;
+use std::path::Path;
+
+use serde::Deserialize;
+use store::{ConfigError, DatabaseConfig, DatabaseConfigError};
+use trust::NetworkId;
+
+use lane::Lane;
+
+/// `worker.toml`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The network's name.
+    pub network: NetworkId,
+    /// How often contracts that are due are looked for, ms.
+    #[serde(default = "settle_every_ms")]
+    pub settle_every_ms: u64,
+    /// How often reports that came late are looked for, ms.
+    #[serde(default = "late_every_ms")]
+    pub late_every_ms: u64,
+    /// How often rows past their keep are looked for, ms.
+    #[serde(default = "sweep_every_ms")]
+    pub sweep_every_ms: u64,
+    /// The way to the database.
+    pub database: DatabaseConfig,
+}
+
+impl Config {
+    /// All defaults.
+    #[must_use]
+    pub fn new(network: NetworkId, database: DatabaseConfig) -> Self {
+        Self {
+            network,
+            settle_every_ms: settle_every_ms(),
+            late_every_ms: late_every_ms(),
+            sweep_every_ms: sweep_every_ms(),
+            database,
+        }
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// See [`ConfigError`].
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        store::config::read_toml(path)
+    }
+}
+
+fn settle_every_ms() -> u64 {
+    1_000
+}
+
+fn late_every_ms() -> u64 {
+    15_000
+}
+
+fn sweep_every_ms() -> u64 {
+    60_000
+}
+
+/// Works until `shutdown`. A turn that is under way is cancelled and rolled back.
+///
+/// # Errors
+/// The way to the database makes no sense. A database that is not there is no reason to stop.
+pub async fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(), DatabaseConfigError> {
+    let store = config.database.open(config.network)?;
+    tracing::info!(network = %config.network, "worker up");
+    let settle = Lane::new("settle", config.settle_every_ms);
+    let late = Lane::new("late reports", config.late_every_ms);
+    let sweep = Lane::new("sweep", config.sweep_every_ms);
+    tokio::select! {
+        () = settle.run(|| lanes::settle(&store)) => {}
+        () = late.run(|| lanes::late(&store)) => {}
+        () = sweep.run(|| lanes::sweep(&store)) => {}
+        () = shutdown => {}
+    }
+    store.pool().close();
+    tracing::info!("worker down");
+    Ok(())
+}

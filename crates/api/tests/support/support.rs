@@ -10,17 +10,17 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use api::{Config, DatabaseConfig};
+use api::Config;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use client::{Api, ApiError, Joining, Membership, MembershipError};
 use drill::port::PortLease;
 use drill::postgres::{ADMIN_USER, DATABASE, PrivatePostgres};
 use drill::relay::Relay;
-use store::Store;
 use store::catalogue::Writer;
 use store::migrate::{Passwords, migrate};
 use store::pool::{Pool, PoolOptions};
+use store::{DatabaseConfig, Store};
 use tls::{TlsSession, TlsStream};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
