@@ -5,6 +5,8 @@ use std::time::Duration;
 
 /// The longest time after which anybody is told to come back.
 const GREATEST_WAIT: Duration = Duration::from_secs(300);
+/// Nobody waits in the line for longer: a client gives up after 20 s, and is better told a time.
+const GREATEST_LINE: u32 = 5;
 /// Tokens that may be spent at once, as a part of a second's.
 const BURST_DIVISOR: u32 = 10;
 
@@ -37,7 +39,8 @@ impl Admission {
             bucket: TokenBucket::per_second(per_second, (per_second / BURST_DIVISOR).max(1)),
             interval: Duration::from_secs(1) / per_second,
             waiting: 0,
-            most_waiting,
+            most_waiting: most_waiting
+                .min(usize::try_from(per_second.saturating_mul(GREATEST_LINE)).unwrap_or(usize::MAX)),
             next_return: Moment::ORIGIN,
         }
     }

@@ -48,8 +48,10 @@ pub struct Config {
     pub drain_deadline_ms: u32,
     /// When draining: clients go within this time.
     pub drain_spread_ms: u32,
-    /// How often usage is written.
+    /// How often usage is written. What was used since the last time is lost if the relay is killed.
     pub usage_interval_ms: u64,
+    /// Usage that the database has not taken yet may fill so much of the disk; beyond it, no new streams are begun.
+    pub journal_bytes: u64,
 }
 
 impl Default for Config {
@@ -76,6 +78,7 @@ impl Default for Config {
             drain_deadline_ms: 600_000,
             drain_spread_ms: 30_000,
             usage_interval_ms: 1_000,
+            journal_bytes: 1 << 30,
         }
     }
 }
@@ -99,6 +102,9 @@ impl Config {
         let wrong = |setting, reason| Err(InvalidConfig { setting, reason });
         if self.admissions_per_second == 0 {
             return wrong("admissions_per_second", "nobody could ever come in");
+        }
+        if self.buffer_bytes < 16 * 1024 * 1024 {
+            return wrong("buffer_bytes", "is less than 16 MiB: a few slow receivers would fill it");
         }
         if self.pings_per_second == 0 || self.ping_interval_ms == 0 || self.ping_misses == 0 {
             return wrong("ping_interval_ms", "a silent client must be asked at some time");

@@ -46,39 +46,81 @@ pub(crate) struct Contracts {
 }
 
 impl Contract {
-    /// Uses `bytes` of it, or of what follows it. The contract that is counted on from now on is put in `at`.
+    /// Uses `bytes` of it, or of what follows it. The contract that is counted on from now on is put in `at`. What cannot be
+    /// paid whole is not counted: it is not carried either.
     pub(crate) fn spend(
         at: &mut Rc<Self>,
         bytes: u64,
         contracts: &Contracts,
         now_ms: u64,
     ) -> Result<(), Code> {
-        let mut rest = bytes;
+        if at.room(now_ms) < bytes {
+            return Self::spend_across(at, bytes, contracts, now_ms);
+        }
+        at.add(bytes, contracts);
+        Ok(())
+    }
+
+    /// [`Self::spend`] where one block does not hold them all.
+    fn spend_across(at: &mut Rc<Self>, bytes: u64, contracts: &Contracts, now_ms: u64) -> Result<(), Code> {
+        let mut parts = Vec::new();
+        let (mut rest, mut here) = (bytes, Rc::clone(at));
         loop {
-            let room = at.room(now_ms);
-            let part = rest.min(room);
-            if part > 0 {
-                at.used.set(at.used.get() + part);
-                if !at.dirty.replace(true) {
-                    contracts.dirty.borrow_mut().push(Rc::clone(at));
-                }
-                rest -= part;
-            }
+            let part = rest.min(here.room(now_ms));
+            rest -= part;
+            parts.push((Rc::clone(&here), part));
             if rest == 0 {
-                return Ok(());
+                break;
             }
-            let next = at.next.borrow().clone().ok_or(Code::ContractSpent)?;
-            *at = next;
+            let next = here.payer_after(now_ms).ok_or(Code::ContractSpent)?;
+            here = next;
+        }
+        for (contract, part) in parts {
+            contract.add(part, contracts);
+        }
+        *at = here;
+        Ok(())
+    }
+
+    fn add(self: &Rc<Self>, bytes: u64, contracts: &Contracts) {
+        self.used.set(self.used.get() + bytes);
+        if bytes > 0 && !self.dirty.replace(true) {
+            contracts.dirty.borrow_mut().push(Rc::clone(self));
         }
     }
 
     /// It, or what follows it, still pays.
     pub(crate) fn pays(&self, now_ms: u64) -> bool {
-        self.room(now_ms) > 0 || self.next.borrow().as_ref().is_some_and(|next| next.pays(now_ms))
+        self.room(now_ms) > 0 || self.payer_after(now_ms).is_some()
+    }
+
+    /// The first that still pays of those that follow. A chain grows with the bytes of its stream, so what is used up in
+    /// between is left out from then on.
+    fn payer_after(&self, now_ms: u64) -> Option<Rc<Self>> {
+        let mut next = self.next.borrow().clone()?;
+        while next.room(now_ms) == 0 {
+            let Some(further) = next.next.borrow().clone() else {
+                self.next.replace(Some(next));
+                return None;
+            };
+            next = further;
+        }
+        self.next.replace(Some(Rc::clone(&next)));
+        Some(next)
     }
 
     fn room(&self, now_ms: u64) -> u64 {
         if now_ms / 1_000 >= self.expires_at_s { 0 } else { self.bytes - self.used.get().min(self.bytes) }
+    }
+}
+
+impl Drop for Contract {
+    /// One after the other: a chain may be longer than the stack is deep.
+    fn drop(&mut self) {
+        let mut next = self.next.take();
+        while let Some(contract) = next.and_then(Rc::into_inner) {
+            next = contract.next.take();
+        }
     }
 }
 

@@ -6,7 +6,7 @@ pub use hello::Keys;
 pub(crate) use hello::Refused;
 
 use crate::counters::add;
-use crate::hub::{Connection, Hub};
+use crate::hub::{Connection, Hub, leaves, linger};
 use clock::unix_ms;
 use link::message::{Hello, Refuse, Welcome};
 use link::{Code, Frame, HELLO_LIMIT, Kind};
@@ -26,6 +26,8 @@ use trust::{ClientClaims, EXPORTER_LABEL};
 const TLS_LIMIT: Duration = Duration::from_secs(5);
 /// A key that nobody here knows may be new: it is read again, and waited for so long.
 const KEY_LIMIT: Duration = Duration::from_secs(2);
+/// After a refusal, the client has so long to close.
+const LINGER_LIMIT: Duration = Duration::from_secs(1);
 /// Bytes of one receive: a hello is small.
 const READ_BYTES: usize = 4 * 1024;
 
@@ -158,14 +160,35 @@ impl Door {
         tracing::info!(%code, cause, "a client is refused");
         Refuse { code, cause: cause.into(), retry_after }.write(0, &mut guest.out);
         let sent = timeout(HELLO_LIMIT, guest.send()).await;
-        if matches!(sent, Ok(Ok(()))) && code.is_final() && self.hub.held.get() < self.most_held {
-            self.hub.held.set(self.hub.held.get() + 1);
-            let hold = Duration::from_millis(self.hub.config.hold_refused_ms);
-            // Until it leaves; what it sends is not read.
-            let _ = timeout(hold, guest.leaves()).await;
-            self.hub.held.set(self.hub.held.get() - 1);
+        if matches!(sent, Ok(Ok(())))
+            && let Some(_held) = self.hold()
+        {
+            // What a handshake needs is not kept for it.
+            let Guest { socket, .. } = guest;
+            if code.is_final() {
+                leaves(&socket, Duration::from_millis(self.hub.config.hold_refused_ms)).await;
+            }
+            linger(&socket, LINGER_LIMIT).await;
         }
         Err(Failed(code.label()))
+    }
+
+    /// A place for a refused client, if one is free.
+    pub(crate) fn hold(&self) -> Option<Held> {
+        let held = self.hub.held.get();
+        (held < self.most_held).then(|| {
+            self.hub.held.set(held + 1);
+            Held(Rc::clone(&self.hub))
+        })
+    }
+}
+
+/// A refused client that is held; its place is free again once this is dropped.
+pub(crate) struct Held(Rc<Hub>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.held.set(self.0.held.get() - 1);
     }
 }
 
@@ -223,11 +246,5 @@ impl Guest {
         encrypted.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         self.out = Vec::new();
         self.socket.write_all(&sealed).await
-    }
-
-    /// Until the client has gone, or sends what it should not.
-    async fn leaves(&mut self) {
-        let mut byte = [0; 64];
-        let _ = self.socket.read(&mut byte).await;
     }
 }

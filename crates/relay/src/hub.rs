@@ -12,18 +12,20 @@ mod departure;
 mod inside;
 mod open;
 
-pub(crate) use connection::Connection;
+pub(crate) use connection::{Connection, leaves, linger};
 
 use crate::config::Config;
 use crate::contracts::Contracts;
 use crate::counters::{Counters, Status};
+use crate::door::Keys;
 use clock::Clock;
 use deadlines::Deadlines;
-use link::Code;
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
-use std::rc::Rc;
-use trust::{ClientId, ContractClaims, RelayId};
+use std::collections::{HashMap, VecDeque};
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use tokio::sync::watch;
+use trust::{ClientId, RelayId};
 
 /// A provider has come or gone: for the records.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,8 +54,8 @@ pub enum Presence {
     },
 }
 
-/// Checks a contract's signature: the keys change while the relay runs.
-pub(crate) type VerifyContract = Box<dyn Fn(&str) -> Result<ContractClaims, Code>>;
+/// One receiver may hold this part of the room for all.
+const SHARE_DIVISOR: usize = 4;
 
 pub(crate) struct Hub {
     pub config: Config,
@@ -61,36 +63,40 @@ pub(crate) struct Hub {
     pub clock: Clock,
     pub counters: Counters,
     pub contracts: Contracts,
-    pub verify_contract: VerifyContract,
+    /// They change while the relay runs.
+    pub keys: watch::Receiver<Arc<Keys>>,
     pub held: Cell<usize>,
     pub waiting: Cell<usize>,
     pub draining: Cell<bool>,
     /// Usage cannot be written down: nothing new is begun.
     pub journal_full: Cell<bool>,
     clients: RefCell<HashMap<ClientId, Rc<Connection>>>,
+    /// Connections that were told to go, and whose client has come back: their streams may end.
+    aside: RefCell<Vec<Weak<Connection>>>,
     providers: Cell<usize>,
     streams: Cell<usize>,
     /// Bytes in all outboxes.
     queued: Cell<usize>,
     deadlines: Deadlines,
-    presence: RefCell<Vec<Presence>>,
+    presence: RefCell<VecDeque<Presence>>,
     pub presence_changed: tokio::sync::Notify,
 }
 
 impl Hub {
-    pub(crate) fn new(config: Config, relay: RelayId, verify_contract: VerifyContract) -> Rc<Self> {
+    pub(crate) fn new(config: Config, relay: RelayId, keys: watch::Receiver<Arc<Keys>>) -> Rc<Self> {
         Rc::new(Self {
             config,
             relay,
             clock: Clock::start(),
             counters: Counters::default(),
             contracts: Contracts::default(),
-            verify_contract,
+            keys,
             held: Cell::new(0),
             waiting: Cell::new(0),
             draining: Cell::new(false),
             journal_full: Cell::new(false),
             clients: RefCell::default(),
+            aside: RefCell::default(),
             providers: Cell::new(0),
             streams: Cell::new(0),
             queued: Cell::new(0),
@@ -105,19 +111,26 @@ impl Hub {
     }
 
     pub(crate) fn connections(&self) -> Vec<Rc<Connection>> {
-        self.clients.borrow().values().cloned().collect()
+        let mut all: Vec<_> = self.clients.borrow().values().cloned().collect();
+        all.extend(self.aside.borrow().iter().filter_map(Weak::upgrade));
+        all
     }
 
-    /// What has come and gone since the last time.
-    pub(crate) fn take_presence(&self) -> Vec<Presence> {
-        std::mem::take(&mut *self.presence.borrow_mut())
+    /// The first of what has come and gone, and is not written down yet.
+    pub(crate) fn presence(&self, most: usize) -> Vec<Presence> {
+        self.presence.borrow().iter().take(most).cloned().collect()
     }
 
-    /// What the records did not take: it is offered again, before what came later.
-    pub(crate) fn put_back_presence(&self, mut unwritten: Vec<Presence>) {
+    /// The first `count` are written down.
+    pub(crate) fn forget_presence(&self, count: usize) {
+        self.presence.borrow_mut().drain(..count);
+    }
+
+    /// Keeps the last `most`.
+    pub(crate) fn trim_presence(&self, most: usize) {
         let mut presence = self.presence.borrow_mut();
-        unwritten.append(&mut presence);
-        *presence = unwritten;
+        let over = presence.len().saturating_sub(most);
+        presence.drain(..over);
     }
 
     /// Slow receivers hold so much that nothing new is to be begun.
@@ -125,9 +138,19 @@ impl Hub {
         self.queued.get() / 9 >= self.config.buffer_bytes / 10
     }
 
-    /// Slow receivers hold so much that nobody is granted more.
+    /// Slow receivers hold so much that whoever is behind is granted no more.
     pub(crate) const fn is_filling(&self) -> bool {
         self.queued.get() / 7 >= self.config.buffer_bytes / 10
+    }
+
+    /// There is no room left: what is meant for those who are behind is not taken.
+    pub(crate) const fn is_full(&self) -> bool {
+        self.queued.get() >= self.config.buffer_bytes
+    }
+
+    /// What may wait for one receiver: so that a single one never fills the relay.
+    pub(crate) fn share_bytes(&self) -> usize {
+        (self.config.buffer_bytes / SHARE_DIVISOR).max(data::HIGH_WATER_BYTES)
     }
 
     pub(crate) fn status(&self) -> Status {

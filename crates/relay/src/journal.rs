@@ -6,7 +6,7 @@
 
 use crate::contracts::Usage;
 use aws_lc_rs::digest::{SHA256, digest};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use trust::ContractId;
@@ -16,8 +16,6 @@ const RECORD_BYTES: usize = 40;
 const CHECKED_BYTES: usize = 32;
 /// Records that are read at once.
 const BATCH: usize = 4_096;
-/// A journal longer than this takes no more: then the relay takes no more opens.
-pub(crate) const MAX_BYTES: u64 = 1 << 30;
 
 #[derive(Debug)]
 pub(crate) struct Journal {
@@ -26,6 +24,12 @@ pub(crate) struct Journal {
     file: File,
     records: u64,
     sent: u64,
+    /// Beyond this it takes no more: then the relay takes no more opens.
+    most_bytes: u64,
+    /// A write was not finished: what stands behind the last whole record is to be cut off.
+    torn: bool,
+    /// Held for as long as this start runs: another one would send, and remove, the journal that is being written.
+    _lock: File,
 }
 
 /// What is to be sent of one start.
@@ -39,12 +43,28 @@ pub(crate) struct Unsent {
 
 impl Journal {
     /// Opens the folder, and begins a journal for a start whose number is above all before.
-    pub(crate) fn open(folder: &Path, now_ms: u64) -> io::Result<Self> {
+    pub(crate) fn open(folder: &Path, now_ms: u64, most_bytes: u64) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
+        let lock = OpenOptions::new().create(true).append(true).open(folder.join("lock"))?;
+        lock.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => {
+                io::Error::new(io::ErrorKind::ResourceBusy, "another relay uses this folder")
+            }
+            TryLockError::Error(error) => error,
+        })?;
         let last = epochs(folder)?.into_iter().max().unwrap_or(0);
         let epoch = now_ms.max(last + 1);
         let file = OpenOptions::new().create_new(true).append(true).read(true).open(path(folder, epoch))?;
-        Ok(Self { folder: folder.to_owned(), epoch, file, records: 0, sent: 0 })
+        Ok(Self {
+            folder: folder.to_owned(),
+            epoch,
+            file,
+            records: 0,
+            sent: 0,
+            most_bytes,
+            torn: false,
+            _lock: lock,
+        })
     }
 
     /// The number of this start.
@@ -52,7 +72,7 @@ impl Journal {
         self.epoch
     }
 
-    /// Adds records, and waits until the disk has them.
+    /// Adds records, and waits until the disk has them. After an error, none of them counts as added.
     pub(crate) fn append(&mut self, usage: &[Usage]) -> io::Result<()> {
         if usage.is_empty() {
             return Ok(());
@@ -61,15 +81,21 @@ impl Journal {
         for record in usage {
             bytes.extend_from_slice(&encode(record));
         }
+        // A disk that is full may have taken a part: what comes next must not stand behind it.
+        if self.torn {
+            self.file.set_len(self.records * RECORD_BYTES as u64)?;
+        }
+        self.torn = true;
         self.file.write_all(&bytes)?;
         self.file.sync_data()?;
+        self.torn = false;
         self.records += usage.len() as u64;
         Ok(())
     }
 
     /// No more fits.
     pub(crate) fn is_full(&self) -> bool {
-        self.records * RECORD_BYTES as u64 >= MAX_BYTES
+        self.records * RECORD_BYTES as u64 >= self.most_bytes
     }
 
     /// The next batch that the database has not confirmed: of earlier starts first, whose journals go once they are sent.
@@ -85,7 +111,9 @@ impl Journal {
                 }
             }
         }
-        let records = read_batch(&mut self.file, self.sent)?;
+        let mut records = read_batch(&mut self.file, self.sent)?;
+        // What was not finished is written again.
+        records.truncate(usize::try_from(self.records - self.sent).unwrap_or(usize::MAX));
         let up_to = self.sent + records.len() as u64;
         Ok((!records.is_empty()).then_some(Unsent { epoch: self.epoch, records, up_to }))
     }
@@ -94,8 +122,12 @@ impl Journal {
     pub(crate) fn confirm(&mut self, unsent: &Unsent) -> io::Result<()> {
         if unsent.epoch == self.epoch {
             if unsent.up_to == self.records {
-                // In this order: what is left by a crash in between is sent again, never left out.
-                write_sent(&self.folder, self.epoch, 0)?;
+                // In this order: what is left by a crash in between is sent again, never left out. A disk that is full
+                // can still be cleared.
+                if self.sent > 0 {
+                    write_sent(&self.folder, self.epoch, 0)?;
+                    File::open(&self.folder)?.sync_all()?;
+                }
                 self.file.set_len(0)?;
                 (self.records, self.sent) = (0, 0);
                 return Ok(());
@@ -178,7 +210,9 @@ fn read_sent(folder: &Path, epoch: u64) -> io::Result<u64> {
 fn write_sent(folder: &Path, epoch: u64, sent: u64) -> io::Result<()> {
     let whole = sent_path(folder, epoch);
     let part = whole.with_extension("part");
-    fs::write(&part, sent.to_string())?;
+    let mut file = File::create(&part)?;
+    file.write_all(sent.to_string().as_bytes())?;
+    file.sync_data()?;
     fs::rename(part, whole)
 }
 

@@ -11,8 +11,12 @@ use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::{TcpListener, TcpStream};
 
-/// Where there is no descriptor left, accepting waits for one.
+/// Where there is no descriptor left, accepting waits for one; so it does after whatever else the system says.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(10);
+/// That it waits is logged so often.
+const WARN_INTERVAL: Duration = Duration::from_secs(60);
+/// A client that was told to come back, and does not close, is let go after this.
+const PUT_OFF_LINGER: Duration = Duration::from_secs(1);
 /// Connections beyond what the process may have open: the rest is for files and the database.
 const RESERVED_DESCRIPTORS: u64 = 64;
 
@@ -36,32 +40,42 @@ impl Listener {
         let mut line: VecDeque<TcpStream> = VecDeque::new();
         let open = Rc::new(());
         let hub = Rc::clone(&self.door.hub);
+        let (mut accepts_at, mut warns_at) = (None, hub.clock.now());
         loop {
             let next = self.let_in(&mut line, &open);
             hub.waiting.set(line.len());
             let socket = tokio::select! {
-                accepted = self.socket.accept() => match accepted {
+                accepted = self.socket.accept(), if accepts_at.is_none() => match accepted {
                     Ok((socket, _)) => socket,
                     Err(error) => {
-                        if is_exhausted(&error) {
-                            tracing::warn!(%error, "cannot accept");
-                            tokio::time::sleep(EXHAUSTED_PAUSE).await;
+                        let now = hub.clock.now();
+                        if !has_gone(&error) {
+                            // The line and the clients go on meanwhile.
+                            accepts_at = Some(now + EXHAUSTED_PAUSE);
+                            if now >= warns_at {
+                                warns_at = now + WARN_INTERVAL;
+                                tracing::warn!(%error, "cannot accept; it is tried again");
+                            }
                         }
                         continue;
                     }
                 },
+                () = sleep_until(accepts_at.map(|at| hub.clock.instant(at))) => {
+                    accepts_at = None;
+                    continue;
+                }
                 () = sleep_until(next.map(|at| hub.clock.instant(at))) => continue,
             };
             add(&hub.counters.accepted, 1);
             // Each of them holds a copy of `open`, and so do those in the line.
             if Rc::strong_count(&open) + line.len() > self.most {
-                put_off(&hub, &socket, Duration::from_secs(1));
+                self.put_off(socket, Duration::from_secs(1));
                 continue;
             }
             match self.admission.arrive(hub.clock.now()) {
                 Verdict::Admit => self.begin(socket, &open),
                 Verdict::Wait => line.push_back(socket),
-                Verdict::PutOff(wait) => put_off(&hub, &socket, wait),
+                Verdict::PutOff(wait) => self.put_off(socket, wait),
             }
         }
     }
@@ -88,6 +102,24 @@ impl Listener {
         }
     }
 
+    /// Says when to come back, before TLS, and closes.
+    fn put_off(&self, socket: TcpStream, wait: Duration) {
+        let hub = &self.door.hub;
+        add(&hub.counters.put_off, 1);
+        let mut said = Vec::new();
+        write_wait(&mut said, u32::try_from(wait.as_millis()).unwrap_or(u32::MAX));
+        // Past the runtime, which knows nothing yet of a socket that is new. Its buffer is empty, and takes this whole.
+        let _ = rustix::net::send(&socket, &said, rustix::net::SendFlags::NOSIGNAL);
+        let _ = rustix::net::shutdown(&socket, rustix::net::Shutdown::Write);
+        // Its hello is on its way: a socket that is closed over it is reset, and on some systems the text is lost with it.
+        if let Some(held) = self.door.hold() {
+            tokio::task::spawn_local(async move {
+                crate::hub::linger(&socket, PUT_OFF_LINGER).await;
+                drop(held);
+            });
+        }
+    }
+
     fn begin(&self, socket: TcpStream, open: &Rc<()>) {
         let (door, open) = (Rc::clone(&self.door), Rc::clone(open));
         // A socket without it works too, only slower.
@@ -110,23 +142,12 @@ fn has_left(socket: &TcpStream) -> bool {
     }
 }
 
-/// Says when to come back, before TLS, and closes.
-fn put_off(hub: &crate::hub::Hub, socket: &TcpStream, wait: Duration) {
-    add(&hub.counters.put_off, 1);
-    let mut said = Vec::new();
-    write_wait(&mut said, u32::try_from(wait.as_millis()).unwrap_or(u32::MAX));
-    // What the client has sent is taken first: a socket that is closed over unread bytes is reset, and the text lost.
-    let mut hello = [0; 4_096];
-    let _ = socket.try_read(&mut hello);
-    let _ = socket.try_write(&said);
-    let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Write);
-}
-
-fn is_exhausted(error: &io::Error) -> bool {
-    let code = error.raw_os_error();
-    [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE, rustix::io::Errno::NOBUFS, rustix::io::Errno::NOMEM]
-        .iter()
-        .any(|errno| code == Some(errno.raw_os_error()))
+/// The connection that was to be accepted was given up by its client: the next may be fine.
+fn has_gone(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::Interrupted
+    )
 }
 
 async fn sleep_until(at: Option<tokio::time::Instant>) {

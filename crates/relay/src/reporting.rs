@@ -1,6 +1,7 @@
 //! Usage into the journal and from there to the records; who came and went; that the relay lives.
 
-use crate::hub::Hub;
+use crate::contracts::Usage;
+use crate::hub::{Hub, Presence};
 use crate::journal::{Journal, Unsent};
 use crate::records::{Beat, MAX_BATCH, Records};
 use clock::unix_ms;
@@ -34,6 +35,8 @@ pub(crate) struct Reporting<R> {
     epoch: u64,
     appended: Rc<Notify>,
     tasks: RefCell<Vec<JoinHandle<()>>>,
+    /// What the disk did not take yet.
+    unwritten: RefCell<Vec<Usage>>,
 }
 
 impl<R: Records> Reporting<R> {
@@ -46,6 +49,7 @@ impl<R: Records> Reporting<R> {
             epoch,
             appended: Rc::new(Notify::new()),
             tasks: RefCell::default(),
+            unwritten: RefCell::default(),
         });
         let spawn = tokio::task::spawn_local::<std::pin::Pin<Box<dyn Future<Output = ()>>>>;
         let tasks = vec![
@@ -82,24 +86,37 @@ impl<R: Records> Reporting<R> {
         }
     }
 
-    /// What was used goes to the disk. What cannot be written is used again: it stays in the contract's count.
+    /// What was used goes to the disk. What cannot be written is written with the next attempt; meanwhile nothing new is begun,
+    /// and contracts go on counting.
     async fn append(&self) {
-        let usage = self.hub.contracts.take_usage();
+        let mut usage = self.unwritten.take();
+        if usage.is_empty() {
+            usage = self.hub.contracts.take_usage();
+        }
         if usage.is_empty() {
             return;
         }
+        // If this is stopped in the middle, it is written again: a record that stands twice is counted once.
+        self.unwritten.replace(usage.clone());
         let count = usage.len();
         let written =
             self.on_journal(move |journal| journal.append(&usage).map(|()| journal.is_full())).await;
         match written {
             Ok(is_full) => {
+                self.unwritten.take();
+                if is_full && !self.hub.journal_full.get() {
+                    tracing::error!(
+                        "the usage journal is full: no new streams until the database has taken it"
+                    );
+                }
                 self.hub.journal_full.set(is_full);
                 self.appended.notify_one();
             }
             Err(error) => {
-                // The bytes have been carried; without a disk they cannot be billed. Nothing new is begun.
-                self.hub.journal_full.set(true);
-                tracing::error!(%error, records = count, "usage could not be written to the journal");
+                // Once for each time that it begins.
+                if !self.hub.journal_full.replace(true) {
+                    tracing::error!(%error, records = count, "usage cannot be written to the journal: no new streams");
+                }
             }
         }
     }
@@ -123,9 +140,14 @@ impl<R: Records> Reporting<R> {
         let Unsent { epoch, records, .. } = &unsent;
         let sent = timeout(RECORD_LIMIT, self.records.usage(*epoch, records)).await;
         failed("usage", sent)?;
-        self.on_journal(move |journal| journal.confirm(&unsent)).await.map_err(|error| {
+        let confirmed =
+            self.on_journal(move |journal| journal.confirm(&unsent).map(|()| journal.is_full())).await;
+        let is_full = confirmed.map_err(|error| {
             tracing::error!(%error, "the usage journal cannot be written");
         })?;
+        if self.unwritten.borrow().is_empty() {
+            self.hub.journal_full.set(is_full);
+        }
         Ok(true)
     }
 
@@ -139,25 +161,19 @@ impl<R: Records> Reporting<R> {
         }
     }
 
+    /// What was not written stays, also if this is stopped in the middle: it may be written twice.
     async fn send_presence_once(&self) -> Result<bool, ()> {
-        let mut presence = self.hub.take_presence();
-        if presence.is_empty() {
+        let batch: Vec<Presence> = self.hub.presence(MAX_BATCH);
+        if batch.is_empty() {
             return Ok(false);
         }
-        if presence.len() > MAX_PRESENCE {
-            presence.drain(..presence.len() - MAX_PRESENCE);
+        let sent = timeout(RECORD_LIMIT, self.records.presence(self.epoch, &batch)).await;
+        let sent = failed("presence", sent);
+        if sent.is_ok() {
+            self.hub.forget_presence(batch.len());
         }
-        while !presence.is_empty() {
-            let batch = &presence[..presence.len().min(MAX_BATCH)];
-            let sent = timeout(RECORD_LIMIT, self.records.presence(self.epoch, batch)).await;
-            if failed("presence", sent).is_err() {
-                self.hub.put_back_presence(presence);
-                return Err(());
-            }
-            let count = batch.len();
-            presence.drain(..count);
-        }
-        Ok(true)
+        self.hub.trim_presence(MAX_PRESENCE);
+        sent.map(|()| true)
     }
 
     async fn beat(self: Rc<Self>) {

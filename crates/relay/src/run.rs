@@ -97,7 +97,7 @@ pub async fn run<R: Records>(
 ) -> Result<(), StartError> {
     config.check()?;
     let listener = listen(&config)?;
-    let journal = Journal::open(&config.state_folder, unix_ms())
+    let journal = Journal::open(&config.state_folder, unix_ms(), config.journal_bytes)
         .map_err(|error| StartError::Journal { folder: config.state_folder.clone(), error })?;
     let (ended, end) = oneshot::channel();
     std::thread::Builder::new()
@@ -149,10 +149,8 @@ async fn serve<R: Records>(
     mut stop: watch::Receiver<Stop>,
 ) {
     let most = most_connections();
-    let keys = resources.keys.clone();
-    let verify = Box::new(move |text: &str| keys.borrow().contract(text, unix_ms()));
     let admission = Admission::new(config.admissions_per_second, config.admission_line);
-    let hub = Hub::new(config, resources.relay, verify);
+    let hub = Hub::new(config, resources.relay, resources.keys.clone());
     let door = Rc::new(Door {
         hub: Rc::clone(&hub),
         tls: resources.tls,
@@ -163,6 +161,7 @@ async fn serve<R: Records>(
     tracing::info!(relay = %resources.relay, address = %hub.config.listen, connections = most, "relay listens");
     let listening = tokio::task::spawn_local(Listener { door, socket, admission, most }.run());
     let deadlines = tokio::task::spawn_local(Rc::clone(&hub).keep_deadlines());
+    let revoking = tokio::task::spawn_local(Rc::clone(&hub).keep_revocations());
     let telling = tokio::task::spawn_local(tell(Rc::clone(&hub), resources.status));
     let reporting = Reporting::start(&hub, resources.records, journal);
     // Whoever holds the other end may have gone without a word.
@@ -175,6 +174,7 @@ async fn serve<R: Records>(
     let _ = tokio::time::timeout(CLOSING_LIMIT, nobody(&hub)).await;
     reporting.finish().await;
     deadlines.abort();
+    revoking.abort();
     telling.abort();
     tracing::info!("relay ended");
 }

@@ -28,6 +28,8 @@ fn bytes_are_counted_once_and_the_last_one_is_the_last() {
     assert_eq!(contracts.take_usage(), [Usage { contract: contract.id, sequence: 1, bytes: 60 }]);
     assert_eq!(contracts.take_usage(), []);
     assert_eq!(Contract::spend(&mut contract, 41, &contracts, NOW), Err(Code::ContractSpent));
+    assert_eq!(contracts.take_usage(), [], "what is not carried is not billed");
+    assert_eq!(Contract::spend(&mut contract, 40, &contracts, NOW), Ok(()));
     assert_eq!(contracts.take_usage(), [Usage { contract: contract.id, sequence: 2, bytes: 40 }]);
     assert!(!contract.pays(NOW));
     // Shown again, it is no new one.
@@ -69,4 +71,23 @@ fn another_opener_and_another_day_do_not_pay() {
     drop(contract);
     contracts.sweep(2_000_000);
     assert_eq!(contracts.len(), 0);
+}
+
+#[test]
+fn a_chain_of_a_hundred_thousand_blocks_neither_overflows_the_stack_nor_is_walked_twice() {
+    let contracts = Contracts::default();
+    contracts.show(&claims(1, 10), None, NOW).unwrap();
+    let first = find(&contracts, 1).unwrap();
+    for id in 2..=100_000 {
+        contracts.show(&claims(id, 10), Some(ContractId(Uuid::from_u128(id - 1))), NOW).unwrap();
+    }
+    let mut contract = Rc::clone(&first);
+    assert_eq!(Contract::spend(&mut contract, 10 * 99_999, &contracts, NOW), Ok(()));
+    assert!(first.pays(NOW));
+    assert_eq!(first.next.borrow().as_ref().unwrap().id, ContractId(Uuid::from_u128(100_000)));
+    assert_eq!(Contract::spend(&mut contract, 11, &contracts, NOW), Err(Code::ContractSpent));
+    let billed: u64 = contracts.take_usage().iter().map(|usage| usage.bytes).sum();
+    assert_eq!(billed, 10 * 99_999);
+    drop((first, contract));
+    drop(contracts);
 }

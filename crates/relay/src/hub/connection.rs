@@ -20,6 +20,8 @@ use trust::{ClientId, Role};
 const READ_BYTES: usize = 256 * 1024;
 /// Receives of one turn, so that others come to their turn.
 const MAX_RECEIVES: usize = 4;
+/// A client that is closed may send so much more.
+const MOST_UNHEARD: usize = 1024 * 1024;
 /// What is still to be said to a client that is closed may take so long.
 const FAREWELL_LIMIT: Duration = Duration::from_secs(1);
 
@@ -34,6 +36,8 @@ pub(crate) struct Connection {
     pub client: ClientId,
     pub role: Role,
     pub epoch: u64,
+    /// When its token was issued: a revocation holds for those from before.
+    pub(super) issued_at_s: u64,
     pub(super) socket: TcpStream,
     pub(super) inside: RefCell<Inside>,
     /// The task is to look again.
@@ -42,6 +46,8 @@ pub(crate) struct Connection {
     pub(super) ending: Cell<Option<Code>>,
     /// It was told to go; its streams may end.
     pub(super) drained: Cell<bool>,
+    /// It is among those to be flushed.
+    pub(super) touched: Cell<bool>,
 }
 
 /// Why a connection ends.
@@ -68,15 +74,24 @@ impl End {
 impl Connection {
     /// Takes in a client, in place of an older start of it; then serves it until it ends.
     pub(crate) async fn serve(hub: Rc<Hub>, admitted: Admitted) {
-        let Some(connection) = Self::enter(&hub, admitted) else { return };
-        let end = match connection.turn_by_turn(&hub).await {
-            Ok(end) | Err(end) => end,
-        };
-        connection.leave(&hub, &end);
+        let (connection, software) = Self::new(&hub, admitted);
+        match connection.barred(&hub) {
+            Some(code) => {
+                hub.counters.refuse(code);
+                connection.say(code);
+            }
+            None => {
+                connection.enter(&hub, software);
+                let end = match connection.turn_by_turn(&hub).await {
+                    Ok(end) | Err(end) => end,
+                };
+                connection.leave(&hub, &end);
+            }
+        }
         connection.farewell().await;
     }
 
-    fn enter(hub: &Rc<Hub>, admitted: Admitted) -> Option<Rc<Self>> {
+    fn new(hub: &Hub, admitted: Admitted) -> (Rc<Self>, Box<str>) {
         let Admitted { socket, tls, rest, claims, epoch, interval_ms, software } = admitted;
         let interval = Duration::from_millis(u64::from(interval_ms));
         let now = hub.clock.now();
@@ -96,28 +111,47 @@ impl Connection {
             client: claims.client,
             role: claims.role,
             epoch,
+            issued_at_s: claims.issued_at_s,
             socket,
             inside: RefCell::new(inside),
             poke: Notify::new(),
             ending: Cell::new(None),
             drained: Cell::new(false),
+            touched: Cell::new(false),
         });
-        let before = hub.clients.borrow_mut().insert(claims.client, Rc::clone(&connection));
-        let is_provider = claims.role == Role::Provider;
-        match before {
-            // A client that was told to go comes back before its old streams have ended.
-            Some(before) if before.drained.get() => {}
-            Some(before) => before.end(Code::Superseded),
-            None if is_provider => hub.providers.set(hub.providers.get() + 1),
-            None => {}
+        (connection, software)
+    }
+
+    /// Why it may not come in, if something has changed since its hello was checked: it had to be told the WELCOME meanwhile.
+    fn barred(&self, hub: &Hub) -> Option<Code> {
+        if hub.client(self.client).is_some_and(|current| current.epoch > self.epoch) {
+            return Some(Code::Superseded);
         }
-        if is_provider {
-            hub.note(Presence::Came { client: claims.client, epoch, software, at_ms: unix_ms() });
+        let is_revoked = hub.keys.borrow().revocations.revokes(self.client, self.issued_at_s);
+        is_revoked.then_some(Code::Revoked)
+    }
+
+    fn enter(self: &Rc<Self>, hub: &Rc<Hub>, software: Box<str>) {
+        let before = hub.clients.borrow_mut().insert(self.client, Rc::clone(self));
+        if let Some(before) = before {
+            if before.role == Role::Provider {
+                hub.providers.set(hub.providers.get() - 1);
+            }
+            if before.drained.get() {
+                // A client that was told to go comes back before its old streams have ended.
+                hub.aside.borrow_mut().push(Rc::downgrade(&before));
+            } else {
+                before.end(Code::Superseded);
+            }
+        }
+        if self.role == Role::Provider {
+            hub.providers.set(hub.providers.get() + 1);
+            let (client, epoch) = (self.client, self.epoch);
+            hub.note(Presence::Came { client, epoch, software, at_ms: unix_ms() });
         }
         if hub.draining.get() {
-            connection.send_away(hub);
+            self.send_away(hub);
         }
-        Some(connection)
     }
 
     /// It is to end; its own task does it.
@@ -210,20 +244,31 @@ impl Connection {
     pub(super) fn flush(&self, hub: &Hub) -> Result<(), End> {
         let released = {
             let mut inside = self.inside.borrow_mut();
-            let Inside { tls, out, .. } = &mut *inside;
-            let flushed = out.flush(tls, |bytes| self.socket.try_write(bytes));
-            let moved = flushed.map_err(|_| End::Broken("io"))?;
+            let mut moved = self.send(&mut inside)?;
+            let released = Self::releasable(&mut inside);
+            if inside.out.bytes() > 0 && !inside.out.is_blocked() {
+                moved |= self.send(&mut inside)?;
+            }
             hub.count(&mut inside);
+            if inside.out.bytes() > hub.share_bytes() + super::data::HIGH_WATER_BYTES {
+                // Its streams were cut before; what fills it now are answers to what it asks without end.
+                return Err(End::Gone(Code::Stalled));
+            }
             let blocked = inside.out.is_blocked();
             if moved || !blocked {
                 inside.blocked_since = blocked.then(|| hub.clock.now());
             } else if inside.blocked_since.is_none() {
                 inside.blocked_since = Some(hub.clock.now());
             }
-            self.releasable(hub, &mut inside)
+            released
         };
         self.release(hub, released);
         Ok(())
+    }
+
+    fn send(&self, inside: &mut Inside) -> Result<bool, End> {
+        let Inside { tls, out, .. } = inside;
+        out.flush(tls, |bytes| self.socket.try_write(bytes)).map_err(|_| End::Broken("io"))
     }
 
     /// [`Self::flush`] from another connection's turn: what goes wrong is for the own task.
@@ -232,7 +277,8 @@ impl Connection {
         match self.flush(hub) {
             Ok(()) if !was_blocked && self.inside.borrow().blocked_since.is_some() => self.poke.notify_one(),
             Ok(()) => {}
-            Err(_) => self.end(Code::Idle),
+            Err(End::Said(code) | End::Gone(code)) => self.end(code),
+            Err(End::Broken(_)) => self.end(Code::Idle),
         }
     }
 
@@ -255,7 +301,7 @@ impl Connection {
         };
         // A client that takes nothing hears nothing.
         let _ = tokio::time::timeout(FAREWELL_LIMIT, saying).await;
-        let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Write);
+        linger(&self.socket, FAREWELL_LIMIT).await;
     }
 
     /// What the client hears at the end.
@@ -264,6 +310,33 @@ impl Connection {
         Refuse { code, cause: cause(code).into(), retry_after }
             .write(0, self.inside.borrow_mut().out.plain());
     }
+}
+
+/// Ends this side, and takes what still comes until the peer has ended its own: a socket that is closed over unread bytes is
+/// reset, and what was said last is lost with it.
+pub(crate) async fn linger(socket: &TcpStream, limit: Duration) {
+    let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Write);
+    leaves(socket, limit).await;
+}
+
+/// Until the peer has ended its side, or sends too much, or the time is over. What comes is thrown away.
+pub(crate) async fn leaves(socket: &TcpStream, limit: Duration) {
+    let mut left = MOST_UNHEARD;
+    let taking = async {
+        while left > 0 {
+            if socket.readable().await.is_err() {
+                return;
+            }
+            let taken = SCRATCH.with_borrow_mut(|(incoming, _)| socket.try_read(incoming));
+            match taken {
+                Ok(0) => return,
+                Ok(count) => left = left.saturating_sub(count),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => return,
+            }
+        }
+    };
+    let _ = tokio::time::timeout(limit, taking).await;
 }
 
 /// For people.

@@ -1,10 +1,11 @@
 //! What a client sends, frame by frame.
 
 use super::connection::End;
+use super::data::{HIGH_WATER_BYTES, LOW_WATER_BYTES};
 use super::inside::Inside;
 use super::{Connection, Hub};
 use clock::unix_ms;
-use link::message::{Contract, Open, Opened, Refuse, Reset, decode_credit};
+use link::message::{Contract, Open, Opened, Refuse, Reset, decode_credit, write_credit};
 use link::{Code, HEADER_BYTES, Header, Kind, Malformed, write_frame};
 use std::rc::Rc;
 use trust::{ContractId, Role};
@@ -39,9 +40,7 @@ impl Connection {
             }
         };
         self.inside.borrow_mut().partial = plain[at..].to_vec();
-        for peer in &touched {
-            peer.flush_from_outside(hub);
-        }
+        super::data::flush_all(hub, &touched);
         result?;
         self.flush(hub)
     }
@@ -96,7 +95,8 @@ impl Connection {
 
     /// A contract that cannot be taken is told by the open that names it.
     fn show(&self, hub: &Hub, contract: Contract<'_>) {
-        let shown = (hub.verify_contract)(contract.text).and_then(|claims| {
+        let verified = hub.keys.borrow().contract(contract.text, unix_ms());
+        let shown = verified.and_then(|claims| {
             if claims.opener != self.client {
                 return Err(Code::ContractInvalid);
             }
@@ -107,14 +107,16 @@ impl Connection {
         }
     }
 
-    /// The receiver, here, has room for more: the sender, there, is told, unless this connection has too much to send as it is.
+    /// The receiver, here, has room for more: the sender, there, is told, unless the receiver is behind as it is. Only who is
+    /// behind is held back, however full the relay is: the others have done nothing.
     fn credit(&self, hub: &Hub, stream: u32, bytes: u32, touched: &mut Vec<Rc<Self>>) {
         let mut guard = self.inside.borrow_mut();
         let inside = &mut *guard;
-        let holds = hub.is_filling() || inside.out.bytes() > super::data::HIGH_WATER_BYTES;
+        let limit = if hub.is_filling() { LOW_WATER_BYTES } else { HIGH_WATER_BYTES };
+        let holds = inside.out.bytes() > limit;
         let Some(route) = inside.routes.get_mut(&stream) else { return };
         if holds {
-            if route.held_credit == 0 {
+            if route.held_credit == 0 && route.owed_credit == 0 {
                 inside.holding.push(stream);
             }
             route.held_credit = route.held_credit.saturating_add(bytes);
@@ -126,30 +128,38 @@ impl Connection {
         super::data::touch(touched, &peer);
     }
 
-    /// This end may send more.
+    /// This end may send more. One that takes nothing is told later, in one sum: else many small grants would fill the relay.
     fn grant(&self, stream: u32, bytes: u32) {
         let mut guard = self.inside.borrow_mut();
-        let Inside { routes, out, .. } = &mut *guard;
-        if let Some(route) = routes.get_mut(&stream) {
+        let Inside { routes, out, holding, .. } = &mut *guard;
+        let Some(route) = routes.get_mut(&stream) else { return };
+        if out.bytes() > HIGH_WATER_BYTES {
+            if route.held_credit == 0 && route.owed_credit == 0 {
+                holding.push(stream);
+            }
+            route.owed_credit = route.owed_credit.saturating_add(bytes);
+        } else {
             route.credit.grant(bytes);
-            link::message::write_credit(stream, bytes, out.plain());
+            write_credit(stream, bytes, out.plain());
         }
     }
 
-    /// What was held back and can be passed on now.
-    pub(super) fn releasable(&self, hub: &Hub, inside: &mut Inside) -> Vec<(Rc<Self>, u32, u32)> {
-        if inside.holding.is_empty() || hub.is_filling() || inside.out.bytes() > super::data::LOW_WATER_BYTES
-        {
+    /// What was held back and can be passed on now: to this end at once; what it has granted itself is given back.
+    pub(super) fn releasable(inside: &mut Inside) -> Vec<(Rc<Self>, u32, u32)> {
+        if inside.holding.is_empty() || inside.out.bytes() > LOW_WATER_BYTES {
             return Vec::new();
         }
         let mut released = Vec::new();
         for stream in std::mem::take(&mut inside.holding) {
-            if let Some(route) = inside.routes.get_mut(&stream) {
-                released.push((
-                    Rc::clone(&route.peer),
-                    route.peer_stream,
-                    std::mem::take(&mut route.held_credit),
-                ));
+            let Some(route) = inside.routes.get_mut(&stream) else { continue };
+            let (held, owed) =
+                (std::mem::take(&mut route.held_credit), std::mem::take(&mut route.owed_credit));
+            if owed > 0 {
+                route.credit.grant(owed);
+                write_credit(stream, owed, inside.out.plain());
+            }
+            if held > 0 {
+                released.push((Rc::clone(&route.peer), route.peer_stream, held));
             }
         }
         released

@@ -14,13 +14,23 @@ use std::rc::Rc;
 pub(super) const HIGH_WATER_BYTES: usize = 1024 * 1024;
 /// Below this it passes it on again.
 pub(super) const LOW_WATER_BYTES: usize = 256 * 1024;
+/// A provider that has more than this to take gets no new streams.
+pub(super) const BEHIND_BYTES: usize = 8 * HIGH_WATER_BYTES;
 /// Frames of at least this size are encrypted from where they stand, as a record of their own.
 const LARGE_BYTES: usize = 4 * 1024;
 
 /// Remembers that `peer` has something to send.
 pub(super) fn touch(touched: &mut Vec<Rc<Connection>>, peer: &Rc<Connection>) {
-    if !touched.iter().any(|known| Rc::ptr_eq(known, peer)) {
+    if !peer.touched.replace(true) {
         touched.push(Rc::clone(peer));
+    }
+}
+
+/// Sends what was put into them.
+pub(super) fn flush_all(hub: &Hub, touched: &[Rc<Connection>]) {
+    for peer in touched {
+        peer.touched.set(false);
+        peer.flush_from_outside(hub);
     }
 }
 
@@ -37,15 +47,18 @@ impl Connection {
         // A stream that is over here may be told more; that is nobody's fault.
         let Some(route) = guard.routes.get_mut(&stream) else { return };
         let bytes = frame.len() - HEADER_BYTES;
-        let fault = if route.opening || route.ended || bytes < TAG_BYTES {
+        let fault = if route.opening || route.ended || route.fin || bytes < TAG_BYTES {
             Some(Code::ProtocolError)
         } else if bytes == TAG_BYTES {
             // The sealed end costs no credit; there is one.
             route.ended = true;
             None
-        } else if route.credit.spend(bytes).is_err() {
+        } else if route.credit.available() < bytes as u64 {
             Some(Code::FlowControl)
+        } else if route.peer.takes_no_more(hub) {
+            Some(Code::Stalled)
         } else {
+            let _ = route.credit.spend(bytes);
             Contract::spend(&mut route.contract, bytes as u64, &hub.contracts, unix_ms()).err()
         };
         let (peer, peer_stream) = (Rc::clone(&route.peer), route.peer_stream);
@@ -61,6 +74,12 @@ impl Connection {
         touch(touched, &peer);
     }
 
+    /// It is so far behind that its streams are cut: their bytes have no room here.
+    fn takes_no_more(&self, hub: &Hub) -> bool {
+        let bytes = self.inside.borrow().out.bytes();
+        bytes > HIGH_WATER_BYTES && (hub.is_full() || bytes > hub.share_bytes())
+    }
+
     /// Adds a whole frame to what is to be sent.
     fn put(&self, hub: &Hub, frame: &[u8]) {
         let mut guard = self.inside.borrow_mut();
@@ -68,8 +87,7 @@ impl Connection {
         if frame.len() < LARGE_BYTES {
             out.plain().extend_from_slice(frame);
         } else if out.seal(tls, frame).is_err() {
-            self.ending.set(Some(Code::Idle));
-            self.poke.notify_one();
+            self.end(Code::Idle);
         }
         hub.count(&mut guard);
     }

@@ -2,19 +2,22 @@
 
 use super::{Connection, Hub};
 use overload::Moment;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// Entries of opens that were answered stay until their time: so many, and no more, whatever openers do.
-const MAX_DEADLINES: usize = 1 << 20;
+/// Entries of opens that were answered stay until their time, or until there are so many: then they are looked through. So there are
+/// never many more than opens that wait.
+const FEW: usize = 4_096;
 
 #[derive(Default)]
 pub(crate) struct Deadlines {
     heap: RefCell<BinaryHeap<Reverse<Entry>>>,
+    /// Entries at which they are looked through.
+    most: Cell<usize>,
     earlier: Notify,
 }
 
@@ -28,9 +31,11 @@ impl Deadlines {
     pub(super) fn add(&self, hub: &Hub, after: Duration, opener: &Rc<Connection>, stream: u32) {
         let at = hub.clock.now() + after;
         let mut heap = self.heap.borrow_mut();
-        if heap.len() >= MAX_DEADLINES {
-            // The endpoints have deadlines of their own.
-            return;
+        if heap.len() >= self.most.get().max(FEW) {
+            heap.retain(|Reverse(entry)| {
+                entry.opener.upgrade().is_some_and(|opener| opener.is_opening(entry.stream))
+            });
+            self.most.set(heap.len() * 2);
         }
         let is_first = heap.peek().is_none_or(|Reverse(first)| at < first.at);
         heap.push(Reverse(Entry { at, opener: Rc::downgrade(opener), stream }));

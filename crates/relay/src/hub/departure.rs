@@ -17,13 +17,12 @@ impl Connection {
         }
         let routes: Vec<(u32, Route)> = self.inside.borrow_mut().routes.drain().collect();
         hub.streams.set(hub.streams.get().saturating_sub(routes.len()));
+        let code = if self.role == Role::Provider { Code::ProviderGone } else { Code::Cancelled };
+        let mut touched = Vec::new();
         for (_, route) in routes {
-            route.peer.lose(
-                hub,
-                &route,
-                if self.role == Role::Provider { Code::ProviderGone } else { Code::Cancelled },
-            );
+            route.peer.lose(&route, code, &mut touched);
         }
+        super::data::flush_all(hub, &touched);
         let mut inside = self.inside.borrow_mut();
         hub.queued.set(hub.queued.get().saturating_sub(inside.counted));
         inside.counted = 0;
@@ -37,6 +36,7 @@ impl Connection {
             clients.remove(&self.client);
         }
         drop(clients);
+        hub.aside.borrow_mut().retain(|aside| !std::ptr::eq(aside.as_ptr(), Rc::as_ptr(self)));
         if self.role == Role::Provider {
             if is_current {
                 hub.providers.set(hub.providers.get() - 1);
@@ -54,23 +54,17 @@ impl Connection {
     }
 
     /// The other end of one of its streams is gone.
-    fn lose(&self, hub: &Hub, theirs: &Route, code: Code) {
-        let lost = {
-            let mut inside = self.inside.borrow_mut();
-            let lost = inside.routes.remove(&theirs.peer_stream);
-            if let Some(route) = &lost {
-                if route.opening && self.role != Role::Provider {
-                    let refuse = Refuse { code, cause: "the provider has left".into(), retry_after: None };
-                    refuse.write(theirs.peer_stream, inside.out.plain());
-                } else {
-                    Reset::because(code).write(theirs.peer_stream, inside.out.plain());
-                }
-            }
-            lost.is_some()
-        };
-        if lost {
-            self.flush_from_outside(hub);
+    fn lose(self: &Rc<Self>, theirs: &Route, code: Code, touched: &mut Vec<Rc<Self>>) {
+        let mut inside = self.inside.borrow_mut();
+        let Some(route) = inside.routes.remove(&theirs.peer_stream) else { return };
+        if route.opening && self.role != Role::Provider {
+            let refuse = Refuse { code, cause: "the provider has left".into(), retry_after: None };
+            refuse.write(theirs.peer_stream, inside.out.plain());
+        } else {
+            Reset::because(code).write(theirs.peer_stream, inside.out.plain());
         }
+        drop(inside);
+        super::data::touch(touched, self);
     }
 
     /// It is told to go elsewhere.
@@ -89,8 +83,22 @@ impl Connection {
 
 impl Hub {
     pub(super) fn note(&self, presence: Presence) {
-        self.presence.borrow_mut().push(presence);
+        self.presence.borrow_mut().push_back(presence);
         self.presence_changed.notify_one();
+    }
+
+    /// Ends whoever is revoked, whenever the list changes; never ends.
+    pub(crate) async fn keep_revocations(self: Rc<Self>) {
+        let mut keys = self.keys.clone();
+        while keys.changed().await.is_ok() {
+            let revocations = keys.borrow_and_update().revocations.clone();
+            for connection in self.connections() {
+                if revocations.revokes(connection.client, connection.issued_at_s) {
+                    tracing::info!(client = %connection.client, "a connected client is revoked");
+                    connection.end(Code::Revoked);
+                }
+            }
+        }
     }
 
     /// Everybody is sent away; whoever has no stream left, and has come back elsewhere, is closed.

@@ -22,7 +22,7 @@ pub(crate) struct Inside {
     pub last_stream: u32,
     pub heartbeat: Heartbeat,
     pub blocked_since: Option<Moment>,
-    /// Streams whose receiver, here, has granted what was held back.
+    /// Streams of which credit is held back, each once.
     pub holding: Vec<u32>,
 }
 
@@ -39,6 +39,8 @@ pub(crate) struct Route {
     pub credit: SendCredit,
     /// What this end has granted, and was not passed on.
     pub held_credit: u32,
+    /// What this end was granted, and has not been told.
+    pub owed_credit: u32,
     /// The sealed end has come from here, and FIN.
     pub ended: bool,
     pub fin: bool,

@@ -84,9 +84,19 @@ impl Connection {
             return Err(Turned(Code::ProviderGone, "the provider is leaving"));
         }
         let most = usize::try_from(hub.config.streams_per_provider).unwrap_or(usize::MAX);
-        if provider.inside.borrow().routes.len() >= most {
+        let there = provider.inside.borrow();
+        if there.routes.len() >= most {
             return Err(Turned(Code::TooManyStreams, "the provider carries as many streams as it may"));
         }
+        if there.out.bytes() > super::data::BEHIND_BYTES {
+            return Err(Turned(Code::Busy, "the provider takes too little of what it is sent"));
+        }
+        if there.last_stream == u32::MAX {
+            // Four thousand million streams later: a new connection begins anew.
+            provider.end(Code::Draining);
+            return Err(Turned(Code::ProviderGone, "the provider is leaving"));
+        }
+        drop(there);
         Ok((provider, contract))
     }
 
@@ -100,11 +110,7 @@ impl Connection {
     ) {
         let deadline = Duration::from_millis(u64::from(open.deadline_ms)).min(GREATEST_DEADLINE);
         let mut there = provider.inside.borrow_mut();
-        let Some(number) = there.last_stream.checked_add(1) else {
-            // Four thousand million streams later: a new connection begins anew.
-            drop(there);
-            return provider.end(Code::Draining);
-        };
+        let number = there.last_stream + 1;
         there.last_stream = number;
         let route = |peer: &Rc<Self>, peer_stream, window| Route {
             peer: Rc::clone(peer),
@@ -113,6 +119,7 @@ impl Connection {
             opening: true,
             credit: SendCredit::new(window),
             held_credit: 0,
+            owed_credit: 0,
             ended: false,
             fin: false,
         };
@@ -158,8 +165,7 @@ impl Connection {
         refuse: &Refuse<'_>,
         touched: &mut Vec<Rc<Self>>,
     ) {
-        let opening = self.inside.borrow().routes.get(&stream).is_some_and(|route| route.opening);
-        if !opening {
+        if !self.is_opening(stream) {
             return;
         }
         hub.counters.refuse(refuse.code);
@@ -169,10 +175,14 @@ impl Connection {
         }
     }
 
+    /// The provider has not answered this open yet.
+    pub(super) fn is_opening(&self, stream: u32) -> bool {
+        self.inside.borrow().routes.get(&stream).is_some_and(|route| route.opening)
+    }
+
     /// An open's deadline has passed: if its provider has not answered, the opener is told, and the provider too.
     pub(super) fn overdue(self: &Rc<Self>, hub: &Hub, stream: u32) {
-        let opening = self.inside.borrow().routes.get(&stream).is_some_and(|route| route.opening);
-        if !opening {
+        if !self.is_opening(stream) {
             return;
         }
         hub.counters.refuse(Code::Timeout);
