@@ -7,6 +7,7 @@ use clock::unix_ms;
 use link::Code;
 use link::message::{Drain, Refuse, Reset};
 use std::rc::Rc;
+use std::sync::Arc;
 use trust::Role;
 
 impl Connection {
@@ -91,9 +92,9 @@ impl Hub {
     pub(crate) async fn keep_revocations(self: Rc<Self>) {
         let mut keys = self.keys.clone();
         while keys.changed().await.is_ok() {
-            let revocations = keys.borrow_and_update().revocations.clone();
+            let now = Arc::clone(&keys.borrow_and_update());
             for connection in self.connections() {
-                if revocations.revokes(connection.client, connection.issued_at_s) {
+                if now.revocations.revokes(connection.client, connection.issued_at_s) {
                     tracing::info!(client = %connection.client, "a connected client is revoked");
                     connection.end(Code::Revoked);
                 }
