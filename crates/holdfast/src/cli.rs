@@ -1,6 +1,7 @@
 //! What can be written on the command line.
 
 use crate::provider::ProviderCommand;
+use crate::proxy::ProxyCommand;
 use clap::{Args, Parser, Subcommand};
 use drill::cost::Case;
 use std::path::PathBuf;
@@ -89,6 +90,9 @@ pub(crate) enum Command {
     /// Carry streams to the world for a network: the egress node.
     #[command(subcommand, arg_required_else_help = true)]
     Provider(ProviderCommand),
+    /// Let customers in by SOCKS5 and HTTP, and open their streams through providers.
+    #[command(subcommand, arg_required_else_help = true)]
+    Proxy(ProxyCommand),
     /// Measure the pooler beside PgBouncer on this machine.
     #[command(subcommand, arg_required_else_help = true)]
     Bench(Bench),

@@ -6,6 +6,7 @@ mod cli;
 mod log;
 mod output;
 mod provider;
+mod proxy;
 mod serve;
 mod up;
 
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         Command::Pooler(options) if options.check => check::check(&options.file, options.json),
         Command::Pooler(options) => serve::serve(options.file, options.json),
         Command::Provider(command) => provider::run(command),
+        Command::Proxy(command) => proxy::run(command),
         Command::Up(options) => up::up(options),
         Command::Init(options) => up::init(options),
         Command::UpChild(options) => up::child(&options),

@@ -3,13 +3,14 @@
 mod arguments;
 
 pub(crate) use arguments::ProviderCommand;
+pub(crate) use provider::join::{CODE_VARIABLE, CodeSource, read_code};
 
 use crate::{log, output};
 use anyhow::{Context as _, bail};
 use arguments::{JoinArgs, StateArgs, UpArgs};
 use provider::control::{Command, ControlError, ask};
 use provider::doctor::{self, Health};
-use provider::join::{CODE_VARIABLE, CodeSource, JoinOptions, join, read_code};
+use provider::join::{JoinOptions, join};
 use provider::limits::ByteCount;
 use provider::logfile::{LogFile, last_lines};
 use provider::state::{MonthCap, Wishes};
@@ -90,7 +91,7 @@ fn up(arguments: &UpArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Comes back at SIGTERM or SIGINT.
-fn stopped() -> anyhow::Result<impl Future<Output = ()>> {
+pub(crate) fn stopped() -> anyhow::Result<impl Future<Output = ()>> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     Ok(async move {
         tokio::select! {
@@ -182,13 +183,13 @@ fn refuse_root() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn raise_descriptors() {
+pub(crate) fn raise_descriptors() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
         tracing::warn!("the limit of descriptors stays as it is: {error}");
     }
 }
 
-fn small_runtime() -> anyhow::Result<Runtime> {
+pub(crate) fn small_runtime() -> anyhow::Result<Runtime> {
     Ok(Builder::new_current_thread().enable_all().build()?)
 }

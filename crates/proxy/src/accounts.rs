@@ -20,11 +20,11 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::time::timeout;
 use trust::api::ProxyLogin;
 
-use crate::clock::Clock;
 use crate::control::{Control, ControlError};
 use crate::limits::{Gate, Guesses};
 use crate::purse::Purse;
 use crate::refusal::{Reason, Refusal};
+use clock::Clock;
 
 /// Logins that are kept; beyond, no other is taken in until some are forgotten.
 pub(crate) const MAX_LOGINS: usize = 100_000;

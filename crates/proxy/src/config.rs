@@ -27,8 +27,6 @@ pub struct Config {
     /// Single `address:port` of special addresses that customers may reach, if their provider lets them.
     #[serde(deserialize_with = "all_parsed")]
     pub allow_exact: Vec<ExactTarget>,
-    /// The folder of its membership; `holdfast proxy` joins there.
-    pub state: Option<PathBuf>,
     /// The most connections of customers at once.
     pub connections: u32,
     /// The most distinct targets a minute of one account; 0 is no limit.
@@ -96,7 +94,6 @@ impl Default for Config {
         Self {
             listen: vec![Listen { address, protocol, selection, no_auth_account }],
             allow_exact: Vec::new(),
-            state: None,
             connections: 10_000,
             targets_per_minute: 1_000,
             handshake_ms: 10_000,

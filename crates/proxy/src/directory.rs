@@ -17,8 +17,8 @@ use trust::api::{CandidatesAnswer, MOST_CANDIDATES};
 use trust::{ClientId, PublicIdentity};
 use uuid::Uuid;
 
-use crate::clock::Clock;
 use crate::control::{Control, ControlError};
+use clock::Clock;
 
 pub(crate) use window::Query;
 use window::Windows;

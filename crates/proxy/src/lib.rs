@@ -2,7 +2,6 @@
 
 mod abuse;
 mod accounts;
-mod clock;
 pub mod config;
 mod connection;
 pub mod control;

@@ -20,10 +20,10 @@ use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::timeout;
 use trust::{ClientId, ContractId};
 
-use crate::clock::Clock;
 use crate::directory::Provider;
 use crate::exits::{ExitError, ExitStream, Exits, Wanted};
 use crate::refusal::Reason;
+use clock::Clock;
 
 /// The most relays that are known at once; those without a link go first.
 const MAX_RELAYS: usize = 1_024;

@@ -15,11 +15,11 @@ use tokio::time::timeout;
 
 use crate::abuse::Records;
 use crate::accounts::Account;
-use crate::clock::Clock;
 use crate::control::Control;
 use crate::directory::Directory;
 use crate::exits::{ExitError, ExitStream, Exits, Wanted};
 use crate::refusal::{Reason, Refusal};
+use clock::Clock;
 
 pub(crate) use lease::Lease;
 use lease::{Admission, StreamCounter};

@@ -4,7 +4,7 @@
 //! without any bytes left waits for the api. No clock and no request here: what is to be asked comes out.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use client::Contract;
@@ -43,10 +43,14 @@ pub(crate) struct Block {
     spent: AtomicBool,
     /// The block that goes on for it.
     next: OnceLock<Arc<Self>>,
+    /// The one that this goes on for, while it has streams.
+    previous: Weak<Self>,
+    given_back: AtomicBool,
 }
 
 impl Block {
-    fn new(answer: &ContractAnswer, follows: Option<ContractId>) -> Self {
+    fn new(answer: &ContractAnswer, previous: Option<&Arc<Self>>) -> Self {
+        let follows = previous.map(|block| block.contract.id);
         let contract =
             Contract { id: ContractId(answer.contract), text: answer.signed.as_str().into(), follows };
         Self {
@@ -58,6 +62,8 @@ impl Block {
             streams: AtomicU32::new(0),
             spent: AtomicBool::new(false),
             next: OnceLock::new(),
+            previous: previous.map(Arc::downgrade).unwrap_or_default(),
+            given_back: AtomicBool::new(false),
         }
     }
 
@@ -66,7 +72,7 @@ impl Block {
         !self.is_spent() && now_ms.saturating_add(EXPIRY_MARGIN_MS) < self.expires_at_ms
     }
 
-    fn is_spent(&self) -> bool {
+    pub(crate) fn is_spent(&self) -> bool {
         self.spent.load(Ordering::Relaxed) || self.used.load(Ordering::Relaxed) >= self.bytes
     }
 
@@ -104,8 +110,35 @@ impl Block {
         self.streams.fetch_sub(1, Ordering::Relaxed) == 1
     }
 
-    pub(crate) fn streams(&self) -> u32 {
-        self.streams.load(Ordering::Relaxed)
+    /// Whether streams are paid from it: its own, or those of a block that it goes on for.
+    pub(crate) fn in_use(&self) -> bool {
+        let has_streams = |block: &Self| block.streams.load(Ordering::Relaxed) > 0;
+        if has_streams(self) {
+            return true;
+        }
+        let mut previous = self.previous.upgrade();
+        while let Some(block) = previous {
+            if has_streams(&block) {
+                return true;
+            }
+            previous = block.previous.upgrade();
+        }
+        false
+    }
+
+    /// The block that goes on for it.
+    pub(crate) fn next(&self) -> Option<&Arc<Self>> {
+        self.next.get()
+    }
+
+    /// The block that it goes on for.
+    pub(crate) fn previous(&self) -> Option<Arc<Self>> {
+        self.previous.upgrade()
+    }
+
+    /// `true` once: what is left of it is to be given back.
+    pub(crate) fn give_back(&self) -> bool {
+        !self.given_back.swap(true, Ordering::Relaxed)
     }
 }
 
@@ -178,8 +211,7 @@ impl Purse {
                 self.question = None;
                 self.refused = None;
                 self.backoff.reset();
-                let follows = self.current.as_ref().map(|block| block.contract.id);
-                let block = Arc::new(Block::new(answer, follows));
+                let block = Arc::new(Block::new(answer, self.current.as_ref()));
                 if let Some(previous) = self.current.replace(Arc::clone(&block)) {
                     // It cannot have been set: a block is current once.
                     let _ = previous.next.set(Arc::clone(&block));
@@ -211,7 +243,7 @@ impl Purse {
 
     /// Takes the block away if it has no streams: it is to be given back.
     pub(crate) fn give_back(&mut self) -> Option<Arc<Block>> {
-        if self.asking || self.current.as_ref().is_some_and(|block| block.streams() > 0) {
+        if self.asking || self.current.as_ref().is_some_and(|block| block.in_use()) {
             return None;
         }
         self.current.take()

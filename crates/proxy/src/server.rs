@@ -16,7 +16,6 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use crate::abuse::{self, Records};
 use crate::accounts::{Account, Accounts, REFRESH_EVERY};
-use crate::clock::Clock;
 use crate::config::{Config, ConfigError, Listen};
 use crate::connection::{self, Counts, Proxy};
 use crate::control::Control;
@@ -24,6 +23,7 @@ use crate::directory::Directory;
 use crate::exits::Exits;
 use crate::network::Network;
 use crate::opener::{KEPT_UNUSED, MAX_TOP_UPS, Opener};
+use clock::Clock;
 
 /// The pause after an accept that failed: there are no descriptors, and more will not come at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);

@@ -11,10 +11,10 @@ use tokio::time::sleep;
 use super::client::Client;
 use super::{Gone, Proxy};
 use crate::accounts::Account;
-use crate::clock::Clock;
 use crate::control::Control;
 use crate::exits::{ExitStream, Exits};
 use crate::opener::Opened;
+use clock::Clock;
 
 /// Bytes of one copy.
 pub(super) const COPY_BYTES: usize = 16 * 1024;

@@ -13,11 +13,11 @@ use uuid::Uuid;
 use super::Opener;
 use crate::abuse::Record;
 use crate::accounts::Account;
-use crate::clock::unix_ms;
 use crate::control::Control;
 use crate::exits::Exits;
 use crate::purse::Block;
 use crate::refusal::Refusal;
+use clock::unix_ms;
 
 /// A place among the account's streams.
 pub(super) struct Admission(Arc<Account>);

@@ -9,11 +9,11 @@ use trust::api::ContractRequest;
 
 use super::Opener;
 use crate::accounts::Account;
-use crate::clock::unix_ms;
 use crate::control::{Control, ControlError};
 use crate::exits::Exits;
 use crate::purse::{Block, Outcome, Take};
 use crate::refusal::{Reason, Refusal};
+use clock::unix_ms;
 
 /// The longest that an open waits for an account's first block, or for the next after the last byte.
 const BLOCK_WAIT: Duration = Duration::from_secs(5);
@@ -71,18 +71,30 @@ impl<E: Exits, C: Control> Opener<E, C> {
         };
         account.answered.notify_waiters();
         let (Some(previous), Some(block)) = (previous, block) else { return };
-        if previous.streams() > 0 {
+        if previous.in_use() {
             self.exits.show(&block.contract);
-        } else {
-            self.retire(&account, &previous);
+        }
+        // What is used up has moved its streams on already.
+        let mut behind = Some(previous);
+        while let Some(block) = behind {
+            if block.is_spent() || !block.in_use() {
+                self.give_back(&block);
+            }
+            behind = block.previous();
         }
     }
 
-    /// A block has no streams: what is left of it is given back, unless the next stream is paid from it.
+    /// A block's last stream has ended: it, and those that went on for it, are given back, up to the one that the next stream is paid
+    /// from.
     pub(super) fn retire(self: &Arc<Self>, account: &Account, block: &Arc<Block>) {
-        let is_current = account.purse().current().is_some_and(|current| Arc::ptr_eq(current, block));
-        if !is_current {
-            self.give_back(block);
+        let current = account.purse().current().cloned();
+        let mut retired = Some(Arc::clone(block));
+        while let Some(block) = retired {
+            if block.in_use() || current.as_ref().is_some_and(|current| Arc::ptr_eq(current, &block)) {
+                return;
+            }
+            self.give_back(&block);
+            retired = block.next().cloned();
         }
     }
 
@@ -98,7 +110,10 @@ impl<E: Exits, C: Control> Opener<E, C> {
         }
     }
 
-    fn give_back(self: &Arc<Self>, block: &Arc<Block>) {
+    fn give_back(self: &Arc<Self>, block: &Block) {
+        if !block.give_back() {
+            return;
+        }
         let (opener, contract) = (Arc::clone(self), block.contract.id);
         // If nobody answers, it is given back when its time is over.
         tokio::spawn(async move {

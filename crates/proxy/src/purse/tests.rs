@@ -122,3 +122,23 @@ fn an_unused_block_is_given_back() {
     assert!(purse.give_back().is_some());
     assert!(matches!(purse.take(ms(0), 0), Take::Wait));
 }
+
+#[test]
+fn a_block_is_in_use_as_long_as_streams_of_any_before_it() {
+    let mut purse = with_block(1_000);
+    let first = block(&purse, 0);
+    first.stream_opened();
+    let mut last = Arc::clone(&first);
+    for _ in 0..3 {
+        last.moved(1_000);
+        assert!(purse.question("acme", ms(0), 0).is_some());
+        last = purse.answered(&granted(1_000), ms(0), 0).unwrap();
+        assert!(last.in_use(), "the stream has gone on to it");
+    }
+    assert!(purse.give_back().is_none());
+    assert!(first.stream_closed());
+    assert!(!last.in_use() && last.give_back() && !last.give_back());
+    let freed = Arc::downgrade(&first);
+    drop(first);
+    assert!(freed.upgrade().is_none(), "blocks that are over are kept");
+}
