@@ -1,9 +1,11 @@
 //! From an address to a relay that has said WELCOME.
 
 use crate::error::LinkError;
+use crate::ways::{HttpProxy, Transport, Ways};
 use clock::unix_ms;
 use link::message::{Hello, Refuse, Welcome};
-use link::{Frame, HELLO_LIMIT, Kind, VERSION, parse_wait};
+use link::websocket::{self, End, Handshake, MAX_HEAD_BYTES, Reader, wrap_masked};
+use link::{ALPN, Frame, HELLO_LIMIT, Kind, VERSION, parse_wait};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use std::borrow::Cow;
@@ -14,7 +16,7 @@ use tls::{MAX_PENDING_BYTES, TlsSession};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use trust::{ClientId, EXPORTER_LABEL, Identity, NetworkId, Proof, Role};
+use trust::{CertificateRole, ClientId, EXPORTER_LABEL, Identity, NetworkId, Proof, Role};
 
 /// The TCP connection must stand within this time.
 const DIAL_LIMIT: Duration = Duration::from_secs(10);
@@ -45,36 +47,44 @@ pub struct Identification {
 pub(crate) struct Admitted {
     pub socket: TcpStream,
     pub tls: TlsSession,
+    /// The frames are inside a WebSocket.
+    pub websocket: Option<Box<Reader>>,
     pub welcome: Welcome,
     /// What came behind the WELCOME.
     pub rest: Vec<u8>,
 }
 
-/// Dials `address` (`host:port`).
-pub(crate) async fn connect(
-    address: &str,
-    config: &Arc<ClientConfig>,
-    who: &Identification,
-) -> Result<Admitted, LinkError> {
-    let socket = match timeout(DIAL_LIMIT, TcpStream::connect(address)).await {
-        Ok(connected) => connected.map_err(|error| LinkError::io("connecting", error))?,
-        Err(_) => return Err(LinkError::Silent(DIAL_LIMIT)),
-    };
-    socket.set_nodelay(true).map_err(|error| LinkError::io("connecting", error))?;
-    let name = server_name(address)?;
-    let tls =
-        TlsSession::connect(Arc::clone(config), name).map_err(|error| LinkError::Tls(error.to_string()))?;
-    admit(socket, tls, who).await
+/// Dials `address` (`host:port`) by the way that is next.
+pub(crate) async fn connect(address: &str, who: &Identification, ways: &Ways) -> Result<Admitted, LinkError> {
+    let transport = ways.next(fastrand::u64(..));
+    let admitted = connect_by(address, who, ways, transport).await;
+    ways.tried(transport, admitted.as_ref().err());
+    admitted
 }
 
-/// Over a connection that stands; for tests and for whoever dials otherwise.
-pub(crate) async fn admit(
-    socket: TcpStream,
-    tls: TlsSession,
+async fn connect_by(
+    address: &str,
     who: &Identification,
+    ways: &Ways,
+    transport: Transport,
 ) -> Result<Admitted, LinkError> {
-    let mut admission = Admission { socket, tls, plain: Vec::new(), out: Vec::new(), first: true };
-    timeout(ADMISSION_LIMIT, admission.handshake())
+    let host = host(address);
+    let name = ServerName::try_from(host.to_owned())
+        .map_err(|_| LinkError::Tls(format!("{host} is no name of a server")))?;
+    let tls = TlsSession::connect(tls_config(who, transport)?, name)
+        .map_err(|error| LinkError::Tls(error.to_string()))?;
+    let proxy = if transport == Transport::WebSocket { ways.proxy(host) } else { None };
+    let dialling = timeout(DIAL_LIMIT, dial(address, proxy));
+    let (socket, early) = dialling
+        .await
+        .unwrap_or_else(|_| Err(LinkError::io(LinkError::CONNECTING, io::ErrorKind::TimedOut.into())))?;
+    let mut admission =
+        Admission { socket, tls, websocket: None, plain: Vec::new(), out: Vec::new(), first: true };
+    if let Some(wait) = parse_wait(&early) {
+        return Err(LinkError::Wait(wait));
+    }
+    admission.tls.set_pending(early);
+    timeout(ADMISSION_LIMIT, admission.prepare(address, transport))
         .await
         .map_err(|_| LinkError::Silent(ADMISSION_LIMIT))??;
     let exported = admission.tls.export(EXPORTER_LABEL);
@@ -99,15 +109,39 @@ pub(crate) async fn admit(
     if skew > link::seal::GREATEST_SKEW_MS / 2 {
         tracing::warn!(skew_ms = skew, "this clock and the relay's differ: sealed messages may be refused");
     }
-    Ok(Admitted { socket: admission.socket, tls: admission.tls, welcome, rest: admission.plain })
+    let Admission { socket, tls, websocket, plain: rest, .. } = admission;
+    Ok(Admitted { socket, tls, websocket, welcome, rest })
 }
 
-/// `host:port`, the host as a name or an address for the certificate.
-fn server_name(address: &str) -> Result<ServerName<'static>, LinkError> {
+/// A connection to `address`, or through the proxy; and what has come from there already.
+async fn dial(address: &str, proxy: Option<&HttpProxy>) -> Result<(TcpStream, Vec<u8>), LinkError> {
+    let connecting = |error| LinkError::io(LinkError::CONNECTING, error);
+    let next = proxy.map_or(address, HttpProxy::address);
+    let mut socket = TcpStream::connect(next).await.map_err(connecting)?;
+    socket.set_nodelay(true).map_err(connecting)?;
+    let early = match proxy {
+        Some(proxy) => proxy.connect(&mut socket, address).await?,
+        None => Vec::new(),
+    };
+    Ok((socket, early))
+}
+
+fn tls_config(who: &Identification, transport: Transport) -> Result<Arc<ClientConfig>, LinkError> {
+    let alpn = match transport {
+        Transport::Direct => ALPN,
+        Transport::WebSocket => websocket::ALPN,
+    };
+    let config = trust::client_config(who.network, CertificateRole::Relay, &[alpn]);
+    let config = config.map_err(|error| LinkError::Tls(error.to_string()))?;
+    let mut config = Arc::unwrap_or_clone(config);
+    config.key_log = tls::exporting();
+    Ok(Arc::new(config))
+}
+
+/// The host of `host:port`, as a certificate names it.
+fn host(address: &str) -> &str {
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    ServerName::try_from(host.to_owned())
-        .map_err(|_| LinkError::Tls(format!("{host} is no name of a server")))
+    host.trim_start_matches('[').trim_end_matches(']')
 }
 
 /// What the relay answered, and the length of its frame.
@@ -116,6 +150,7 @@ type Answered = (Result<Welcome, LinkError>, usize);
 struct Admission {
     socket: TcpStream,
     tls: TlsSession,
+    websocket: Option<Box<Reader>>,
     plain: Vec<u8>,
     out: Vec<u8>,
     /// Nothing has come yet: it may be plain text.
@@ -123,6 +158,33 @@ struct Admission {
 }
 
 impl Admission {
+    /// Until frames may be sent.
+    async fn prepare(&mut self, address: &str, transport: Transport) -> Result<(), LinkError> {
+        self.handshake().await?;
+        match transport {
+            Transport::Direct => Ok(()),
+            Transport::WebSocket => self.upgrade(address).await,
+        }
+    }
+
+    async fn upgrade(&mut self, address: &str) -> Result<(), LinkError> {
+        let mut request = Vec::new();
+        let handshake = Handshake::begin(address, &mut request);
+        self.encrypt(&request)?;
+        self.flush().await?;
+        let length = loop {
+            match handshake.finish(&self.plain) {
+                Ok(Some(length)) => break length,
+                Ok(None) if self.plain.len() < MAX_HEAD_BYTES => self.receive().await?,
+                Ok(None) => return Err(LinkError::WebSocket("the answer is too long".into())),
+                Err(error) => return Err(LinkError::WebSocket(error.to_string().into())),
+            }
+        };
+        self.plain.drain(..length);
+        self.websocket = Some(Box::new(Reader::new(End::Client)));
+        self.unwrap(0)
+    }
+
     async fn handshake(&mut self) -> Result<(), LinkError> {
         self.process(&mut [])?;
         loop {
@@ -157,8 +219,18 @@ impl Admission {
     }
 
     async fn send(&mut self, frame: &[u8]) -> Result<(), LinkError> {
-        self.tls.encrypt(frame, &mut self.out).map_err(|error| LinkError::Tls(error.to_string()))?;
+        if self.websocket.is_some() {
+            let mut wrapped = Vec::new();
+            wrap_masked(frame, &mut wrapped);
+            self.encrypt(&wrapped)?;
+        } else {
+            self.encrypt(frame)?;
+        }
         self.flush().await
+    }
+
+    fn encrypt(&mut self, plain: &[u8]) -> Result<(), LinkError> {
+        self.tls.encrypt(plain, &mut self.out).map_err(|error| LinkError::Tls(error.to_string()))
     }
 
     async fn flush(&mut self) -> Result<(), LinkError> {
@@ -186,9 +258,20 @@ impl Admission {
     }
 
     fn process(&mut self, incoming: &mut [u8]) -> Result<(), LinkError> {
+        let start = self.plain.len();
         self.tls
             .process(incoming, &mut self.plain, &mut self.out)
-            .map_err(|error| LinkError::Tls(error.to_string()))
+            .map_err(|error| LinkError::Tls(error.to_string()))?;
+        self.unwrap(start)
+    }
+
+    /// Takes what came at `start` out of the WebSocket, if it is in one.
+    fn unwrap(&mut self, start: usize) -> Result<(), LinkError> {
+        let Some(websocket) = &mut self.websocket else { return Ok(()) };
+        let mut reply = Vec::new();
+        let read = websocket.read(&mut self.plain, start, &mut reply);
+        read.map_err(|error| LinkError::WebSocket(error.to_string().into()))?;
+        if reply.is_empty() { Ok(()) } else { self.encrypt(&reply) }
     }
 }
 

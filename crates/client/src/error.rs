@@ -38,12 +38,21 @@ pub enum LinkError {
     /// Nothing came in time.
     #[error("the relay did not answer within {} s", .0.as_secs())]
     Silent(Duration),
+    /// The HTTP proxy on the way does not connect.
+    #[error("the HTTP proxy on the way: {0}")]
+    Proxy(String),
+    /// What was reached does not grant a WebSocket.
+    #[error("the WebSocket: {0}")]
+    WebSocket(Cow<'static, str>),
     /// Ended here.
     #[error("closed")]
     Closed,
 }
 
 impl LinkError {
+    /// What is being done before there is a connection.
+    pub(crate) const CONNECTING: &str = "connecting";
+
     pub(crate) fn io(what: &'static str, error: io::Error) -> Self {
         Self::Io { what, error: std::sync::Arc::new(error) }
     }
@@ -64,6 +73,11 @@ impl LinkError {
         matches!(self, Self::Refused { code, .. } if code.is_final())
     }
 
+    /// There was no connection at all.
+    pub(crate) fn is_unreachable(&self) -> bool {
+        matches!(self, Self::Io { what, .. } if *what == Self::CONNECTING)
+    }
+
     /// A bounded name for metrics and status.
     #[must_use]
     pub const fn label(&self) -> &'static str {
@@ -74,6 +88,8 @@ impl LinkError {
             Self::Refused { code, .. } => code.label(),
             Self::Protocol(_) => "protocol_error",
             Self::Silent(_) => "idle",
+            Self::Proxy(_) => "http_proxy",
+            Self::WebSocket(_) => "websocket",
             Self::Closed => "closed",
         }
     }

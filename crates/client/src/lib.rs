@@ -9,6 +9,7 @@ mod link;
 pub mod membership;
 mod meter;
 mod stream;
+mod ways;
 
 pub use ::link::seal::{Answer, Family, Host, Target};
 pub use ::link::{Code, Pace};
@@ -19,3 +20,4 @@ pub use link::{Contract, IncomingOpen, Link, MAX_INCOMING, OpenRequest, Phase};
 pub use membership::{Joining, Membership, MembershipError};
 pub use meter::{Counter, Meter};
 pub use stream::{SpliceEnd, SpliceLimits, SpliceReport, Stream};
+pub use ways::{HttpProxy, ProxyError, Transport, Ways};

@@ -15,16 +15,15 @@ pub use opening::{Contract, IncomingOpen, OpenRequest};
 use crate::connect::{self, Admitted, Identification};
 use crate::error::LinkError;
 use crate::meter::Meter;
+use crate::ways::{Transport, Ways};
+use ::link::Code;
 use ::link::message::Welcome;
-use ::link::{ALPN, Code};
 use clock::Clock;
-use rustls::ClientConfig;
 use state::State;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc, watch};
-use trust::CertificateRole;
 
 pub(crate) use opening::Fresh;
 pub(crate) use outbox::HIGH_WATER_BYTES;
@@ -66,6 +65,7 @@ pub(crate) struct Shared {
     pub(crate) socket: TcpStream,
     pub(crate) who: Identification,
     pub(crate) welcome: Welcome,
+    transport: Transport,
     pub(crate) clock: Clock,
     state: Mutex<State>,
     /// The driver is to look again.
@@ -101,8 +101,23 @@ impl Link {
         incoming: Option<mpsc::Sender<IncomingOpen>>,
         meter: Arc<Meter>,
     ) -> Result<Self, LinkError> {
-        let config = tls_config(&who)?;
-        let admitted = connect::connect(address, &config, &who).await?;
+        Self::connect_by(address, who, incoming, meter, &Ways::only(Transport::Direct)).await
+    }
+
+    /// The same, by the one of `ways` that is next: an attempt that fails because of the way makes the next attempt take the
+    /// other.
+    ///
+    /// # Errors
+    /// See [`LinkError`].
+    pub async fn connect_by(
+        address: &str,
+        who: Identification,
+        incoming: Option<mpsc::Sender<IncomingOpen>>,
+        meter: Arc<Meter>,
+        ways: &Ways,
+    ) -> Result<Self, LinkError> {
+        // Its own room is given back before the link's long life begins.
+        let admitted = Box::pin(connect::connect(address, &who, ways)).await?;
         Ok(Self::start(admitted, who, incoming, meter))
     }
 
@@ -112,14 +127,16 @@ impl Link {
         incoming: Option<mpsc::Sender<IncomingOpen>>,
         meter: Arc<Meter>,
     ) -> Self {
-        let Admitted { socket, tls, welcome, rest } = admitted;
+        let Admitted { socket, tls, websocket, welcome, rest } = admitted;
+        let transport = if websocket.is_some() { Transport::WebSocket } else { Transport::Direct };
         let clock = Clock::start();
         let fresh = Fresh::new(who.epoch);
-        let state = State::new(tls, rest, fresh, &welcome, clock.now());
+        let state = State::new(tls, websocket, rest, fresh, &welcome, clock.now());
         let shared = Arc::new(Shared {
             socket,
             who,
             welcome,
+            transport,
             clock,
             state: Mutex::new(state),
             poke: Notify::new(),
@@ -135,6 +152,12 @@ impl Link {
     #[must_use]
     pub fn welcome(&self) -> &Welcome {
         &self.shared().welcome
+    }
+
+    /// By which way it was dialled.
+    #[must_use]
+    pub fn transport(&self) -> Transport {
+        self.shared().transport
     }
 
     /// How it stands, and how it comes to stand.
@@ -196,12 +219,4 @@ impl Shared {
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn tls_config(who: &Identification) -> Result<Arc<ClientConfig>, LinkError> {
-    let config = trust::client_config(who.network, CertificateRole::Relay, &[ALPN]);
-    let config = config.map_err(|error| LinkError::Tls(error.to_string()))?;
-    let mut config = Arc::unwrap_or_clone(config);
-    config.key_log = tls::exporting();
-    Ok(Arc::new(config))
 }

@@ -8,6 +8,7 @@
 //! - [`Code`]: why something was refused or ended (§7)
 //! - [`seal`]: what keeps a stream's content from the relay (§6)
 //! - [`SendCredit`], [`ReceiveCredit`]: how much may be sent (§5)
+//! - [`websocket`]: the same bytes where only HTTP passes (§1)
 //! - [`Heartbeat`], [`Comeback`]: when a silent peer is given up, and when to come back (§3)
 
 mod code;
@@ -20,6 +21,7 @@ pub mod fuzz;
 mod heartbeat;
 pub mod message;
 pub mod seal;
+pub mod websocket;
 
 pub use code::Code;
 pub use comeback::{Comeback, Pace, parse_wait, write_wait};
@@ -30,6 +32,8 @@ pub use heartbeat::{Beat, Heartbeat};
 
 /// The protocol's name in ALPN (RFC 7301).
 pub const ALPN: &[u8] = b"holdfast/1";
+/// What a relay's TLS offers in ALPN, in order of preference.
+pub const RELAY_ALPN: &[&[u8]] = &[ALPN, websocket::ALPN];
 /// The version of this protocol.
 pub const VERSION: u8 = 1;
 /// A hello must come within this time (§3).

@@ -9,7 +9,7 @@ use crate::state::{MonthCap, StateError, StateFolder, Wishes};
 use crate::status::{ByteStatus, LimitStatus, LinkStatus, PolicyStatus, Status, StreamStatus};
 use crate::uplink::{Place, Uplink};
 use crate::wall::Wall;
-use client::{Membership, MembershipError};
+use client::{Membership, MembershipError, Ways};
 use clock::{Clock, unix_ms};
 use egress::{Host, Network, Policy};
 use std::collections::BTreeMap;
@@ -135,6 +135,14 @@ fn policy_status(policy: &Policy) -> PolicyStatus {
     }
 }
 
+/// A variable that names no proxy is no reason to stay away: the straight way may be open.
+fn ways() -> Ways {
+    Ways::from_environment().unwrap_or_else(|error| {
+        tracing::warn!("HTTPS_PROXY cannot be used: {error}");
+        Ways::default()
+    })
+}
+
 #[derive(Debug)]
 struct Node {
     uplink: Uplink,
@@ -159,7 +167,8 @@ impl Node {
         let epoch = membership.take_epoch()?;
         let place = Place::new(state.held()?);
         let carrier = Arc::new(Carrier { exit, gate, ledger: crate::ledger::Ledger::default() });
-        let uplink = Uplink { membership, carrier, state, clock, epoch, place, retry: Notify::new() };
+        let uplink =
+            Uplink { membership, carrier, state, clock, epoch, place, ways: ways(), retry: Notify::new() };
         Ok(Self { uplink, given, config: Mutex::new(config) })
     }
 

@@ -10,7 +10,9 @@ pub(crate) use place::{Place, Standing};
 use crate::carry::Carrier;
 use crate::state::{Held, StateFolder};
 use client::membership::is_refused_for_good;
-use client::{Code, Identification, IncomingOpen, Link, LinkError, MAX_INCOMING, Membership, Pace, Phase};
+use client::{
+    Code, Identification, IncomingOpen, Link, LinkError, MAX_INCOMING, Membership, Pace, Phase, Ways,
+};
 use clock::{Clock, unix_ms};
 use link::Comeback;
 use std::borrow::Cow;
@@ -34,6 +36,7 @@ pub(crate) struct Uplink {
     pub(crate) clock: Clock,
     pub(crate) epoch: u64,
     pub(crate) place: Place,
+    pub(crate) ways: Ways,
     /// The owner says that a refusal has been cleared up.
     pub(crate) retry: Notify,
 }
@@ -114,7 +117,7 @@ impl Uplink {
 
     async fn dial(&self, relay: &str, opens: mpsc::Sender<IncomingOpen>) -> Result<Link, LinkError> {
         let meter = Arc::clone(self.carrier.gate.meter());
-        Link::connect_metered(relay, self.identification(), Some(opens), meter).await
+        Link::connect_by(relay, self.identification(), Some(opens), meter, &self.ways).await
     }
 
     /// What a link that is over means for the next.

@@ -1,5 +1,6 @@
 //! From an accepted socket to a client that is known: TLS, hello, and the answer to it.
 
+mod guest;
 mod hello;
 
 pub use hello::Keys;
@@ -8,15 +9,14 @@ pub(crate) use hello::Refused;
 use crate::counters::add;
 use crate::hub::{Connection, Hub, leaves, linger};
 use clock::unix_ms;
+use guest::Guest;
 use link::message::{Hello, Refuse, Welcome};
-use link::{Code, Frame, HELLO_LIMIT, Kind};
+use link::{Code, HELLO_LIMIT, websocket};
 use rustls::ServerConfig;
-use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use tls::TlsSession;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
@@ -28,8 +28,6 @@ const TLS_LIMIT: Duration = Duration::from_secs(5);
 const KEY_LIMIT: Duration = Duration::from_secs(2);
 /// After a refusal, the client has so long to close.
 const LINGER_LIMIT: Duration = Duration::from_secs(1);
-/// Bytes of one receive: a hello is small.
-const READ_BYTES: usize = 4 * 1024;
 
 /// What a door needs to know.
 pub(crate) struct Door {
@@ -46,6 +44,8 @@ pub(crate) struct Door {
 pub(crate) struct Admitted {
     pub socket: TcpStream,
     pub tls: TlsSession,
+    /// The frames are inside a WebSocket.
+    pub websocket: Option<Box<websocket::Reader>>,
     /// What came behind the HELLO.
     pub rest: Vec<u8>,
     pub claims: ClientClaims,
@@ -75,9 +75,18 @@ impl Door {
     async fn enter(&self, socket: TcpStream) -> Result<Admitted, Failed> {
         let config = Arc::clone(&self.tls.borrow());
         let tls = TlsSession::accept(config, true).map_err(|_| Failed("tls"))?;
-        let mut guest = Guest { socket, tls, plain: Vec::new(), out: Vec::new() };
+        let mut guest = Guest::new(socket, tls);
         let shaken = timeout(TLS_LIMIT, guest.handshake()).await;
         shaken.map_err(|_| Failed("tls took too long"))?.map_err(|_| Failed("tls"))?;
+        if guest.tls.alpn() == Some(websocket::ALPN) {
+            let upgraded = timeout(HELLO_LIMIT, guest.upgrade()).await;
+            if let Err(failed) = upgraded.map_err(|_| Failed("no request came"))? {
+                if let Some(_held) = self.hold() {
+                    linger(&guest.socket, LINGER_LIMIT).await;
+                }
+                return Err(failed);
+            }
+        }
         let waited = timeout(HELLO_LIMIT, guest.hello()).await;
         let bytes = waited.map_err(|_| Failed("no hello came"))??;
         let exported = guest.tls.export(EXPORTER_LABEL).ok_or(Failed("nothing is exported"))?;
@@ -97,10 +106,11 @@ impl Door {
         let sent = timeout(HELLO_LIMIT, guest.send()).await;
         sent.map_err(|_| Failed("the client takes nothing"))?.map_err(|_| Failed("io"))?;
         add(&self.hub.counters.admitted, 1);
-        let Guest { socket, tls, .. } = guest;
+        let Guest { socket, tls, websocket, .. } = guest;
         Ok(Admitted {
             socket,
             tls,
+            websocket,
             rest,
             epoch: hello.epoch,
             claims,
@@ -189,62 +199,5 @@ pub(crate) struct Held(Rc<Hub>);
 impl Drop for Held {
     fn drop(&mut self) {
         self.0.held.set(self.0.held.get() - 1);
-    }
-}
-
-/// A connection that nobody knows yet.
-struct Guest {
-    socket: TcpStream,
-    tls: TlsSession,
-    plain: Vec<u8>,
-    /// Frames for it.
-    out: Vec<u8>,
-}
-
-impl Guest {
-    async fn handshake(&mut self) -> io::Result<()> {
-        while self.tls.is_handshaking() {
-            self.receive().await?;
-        }
-        Ok(())
-    }
-
-    /// Until the first frame is there whole; its length. It must be a HELLO.
-    async fn hello(&mut self) -> Result<usize, Failed> {
-        loop {
-            match Frame::parse(&self.plain) {
-                Ok(Some(frame)) if frame.header.kind == Some(Kind::Hello) && frame.header.stream == 0 => {
-                    return Ok(frame.bytes());
-                }
-                Ok(None) => {}
-                Ok(Some(_)) | Err(_) => return Err(Failed("something else than a hello came")),
-            }
-            if self.plain.len() > link::MAX_FRAME_BYTES {
-                return Err(Failed("something else than a hello came"));
-            }
-            self.receive().await.map_err(|_| Failed("io"))?;
-        }
-    }
-
-    async fn receive(&mut self) -> io::Result<()> {
-        let mut incoming = self.tls.pending();
-        let pending = incoming.len();
-        incoming.resize(pending + READ_BYTES, 0);
-        let count = self.socket.read(&mut incoming[pending..]).await?;
-        if count == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        let mut answer = Vec::new();
-        let processed = self.tls.process(&mut incoming[..pending + count], &mut self.plain, &mut answer);
-        self.socket.write_all(&answer).await?;
-        processed.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
-    }
-
-    async fn send(&mut self) -> io::Result<()> {
-        let mut sealed = Vec::new();
-        let encrypted = self.tls.encrypt(&self.out, &mut sealed);
-        encrypted.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-        self.out = Vec::new();
-        self.socket.write_all(&sealed).await
     }
 }

@@ -2,7 +2,10 @@
 #![allow(dead_code, missing_docs, unreachable_pub, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a fixture of tests")]
 
-use client::{Contract, Family, Host, Identification, IncomingOpen, Link, LinkError, OpenRequest, Target};
+use client::{
+    Contract, Family, Host, Identification, IncomingOpen, Link, LinkError, OpenRequest, Target, Transport,
+    Ways,
+};
 use clock::unix_ms;
 use relay::{Beat, Config, Keys, Presence, RecordError, Records, Resources, Status, Stop, Usage};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -86,7 +89,7 @@ impl Network {
         let certificate = root
             .issue(CertificateRole::Relay, &["127.0.0.1".to_owned(), "localhost".to_owned()], unix_ms())
             .unwrap();
-        let mut tls = Arc::unwrap_or_clone(trust::server_config(&certificate, &[link::ALPN]).unwrap());
+        let mut tls = Arc::unwrap_or_clone(trust::server_config(&certificate, link::RELAY_ALPN).unwrap());
         tls.key_log = tls::exporting();
         let folder = tempfile::tempdir().unwrap();
         let probe = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -170,6 +173,10 @@ impl Network {
         Contract { id, text: claims.sign(&self.token_key).unwrap().into(), follows }
     }
 
+    pub async fn connect_by(&self, member: &Member, ways: &Ways) -> Result<Link, LinkError> {
+        Link::connect_by(&self.address.to_string(), member.who(), None, Arc::default(), ways).await
+    }
+
     pub async fn connect(&self, member: &Member) -> Result<Link, LinkError> {
         Link::connect(&self.address.to_string(), member.who(), None).await
     }
@@ -181,8 +188,14 @@ impl Network {
     }
 
     pub async fn provider_as(&self, member: Member) -> Provider {
+        self.provider_by(member, &Ways::only(Transport::Direct)).await
+    }
+
+    pub async fn provider_by(&self, member: Member, ways: &Ways) -> Provider {
         let (incoming, opens) = mpsc::channel(64);
-        let link = Link::connect(&self.address.to_string(), member.who(), Some(incoming)).await.unwrap();
+        let address = self.address.to_string();
+        let connecting = Link::connect_by(&address, member.who(), Some(incoming), Arc::default(), ways);
+        let link = connecting.await.unwrap();
         let serving = tokio::spawn(serve(opens));
         Provider { member, link, serving }
     }

@@ -12,6 +12,6 @@ mod session;
 mod stream;
 
 pub use exporter::{EXPORT_BYTES, exporting};
-pub use outbox::{Outbox, SendError};
+pub use outbox::{Outbox, SendError, Wrap};
 pub use session::{MAX_PENDING_BYTES, RECORD_BYTES, TlsError, TlsSession};
 pub use stream::TlsStream;

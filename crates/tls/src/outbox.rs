@@ -17,15 +17,25 @@ pub enum SendError {
     Io(#[from] io::Error),
 }
 
+/// Adds bytes to a buffer, wrapped in another protocol that stands between TLS and the messages.
+pub type Wrap = fn(&[u8], &mut Vec<u8>);
+
 /// The bytes of one connection that have not gone out. It has no bound of its own: who fills it watches [`Self::bytes`].
 #[derive(Debug, Default)]
 pub struct Outbox {
     plain: Vec<u8>,
     sealed: Vec<u8>,
     sent: usize,
+    wrap: Option<Wrap>,
 }
 
 impl Outbox {
+    /// Everything is wrapped before it is encrypted, if there is a `wrap`.
+    #[must_use]
+    pub fn wrapping(wrap: Option<Wrap>) -> Self {
+        Self { wrap, ..Self::default() }
+    }
+
     /// Bytes that have not gone out.
     #[must_use]
     pub const fn bytes(&self) -> usize {
@@ -53,6 +63,15 @@ impl Outbox {
     /// # Errors
     /// The connection cannot encrypt.
     pub fn seal(&mut self, tls: &mut TlsSession, bytes: &[u8]) -> Result<(), TlsError> {
+        self.seal_plain(tls)?;
+        encrypt(tls, self.wrap, bytes, &mut self.sealed)
+    }
+
+    /// The same, for what belongs to the protocol that wraps.
+    ///
+    /// # Errors
+    /// The connection cannot encrypt.
+    pub fn seal_unwrapped(&mut self, tls: &mut TlsSession, bytes: &[u8]) -> Result<(), TlsError> {
         self.seal_plain(tls)?;
         tls.encrypt(bytes, &mut self.sealed)
     }
@@ -93,7 +112,7 @@ impl Outbox {
     /// Gives back what an idle connection does not need.
     pub fn rest(&mut self) {
         if self.bytes() == 0 {
-            *self = Self::default();
+            *self = Self::wrapping(self.wrap);
         }
     }
 
@@ -101,10 +120,22 @@ impl Outbox {
         if self.plain.is_empty() {
             return Ok(());
         }
-        tls.encrypt(&self.plain, &mut self.sealed)?;
+        encrypt(tls, self.wrap, &self.plain, &mut self.sealed)?;
         empty(&mut self.plain);
         Ok(())
     }
+}
+
+fn encrypt(
+    tls: &mut TlsSession,
+    wrap: Option<Wrap>,
+    bytes: &[u8],
+    sealed: &mut Vec<u8>,
+) -> Result<(), TlsError> {
+    let Some(wrap) = wrap else { return tls.encrypt(bytes, sealed) };
+    let mut wrapped = Vec::new();
+    wrap(bytes, &mut wrapped);
+    tls.encrypt(&wrapped, sealed)
 }
 
 /// What is busy keeps its buffer.
@@ -179,6 +210,32 @@ mod tests {
             0,
             "an idle connection owns no buffer"
         );
+    }
+
+    #[test]
+    fn what_is_to_be_wrapped_is_wrapped_in_order_and_again_after_a_rest() {
+        let (mut client, mut server) = ends();
+        let mut outbox = Outbox::wrapping(Some(|bytes, out| {
+            out.push(b'<');
+            out.extend_from_slice(bytes);
+            out.push(b'>');
+        }));
+        let mut wire = Vec::new();
+        for _ in 0..2 {
+            outbox.plain().extend_from_slice(b"a");
+            outbox.seal(&mut client, b"b").unwrap();
+            outbox.seal_unwrapped(&mut client, b"c").unwrap();
+            outbox
+                .flush(&mut client, |bytes| {
+                    wire.extend_from_slice(bytes);
+                    Ok(bytes.len())
+                })
+                .unwrap();
+            outbox.rest();
+        }
+        let mut plain = Vec::new();
+        server.process(&mut wire, &mut plain, &mut Vec::new()).unwrap();
+        assert_eq!(plain, b"<a><b>c<a><b>c");
     }
 
     #[test]

@@ -112,11 +112,13 @@ fn receive(shared: &Arc<Shared>) -> Result<(), LinkError> {
             state.heartbeat.heard(now);
             scratch.plain.clear();
             scratch.plain.append(&mut state.partial);
+            let start = scratch.plain.len();
             let incoming = &mut scratch.incoming[..pending + count];
             let opened = state.tls.process(incoming, &mut scratch.plain, state.out.sealed());
             opened.map_err(|error| LinkError::Tls(error.to_string()))?;
+            let closed = state.unwrap(&mut scratch.plain, start)?;
             state.handle(shared, &mut scratch.plain, now)?;
-            if state.tls.peer_closed() {
+            if closed || state.tls.peer_closed() {
                 return Err(LinkError::io("receiving", io::ErrorKind::UnexpectedEof.into()));
             }
             state.flush(shared);
@@ -132,6 +134,7 @@ fn receive(shared: &Arc<Shared>) -> Result<(), LinkError> {
 
 /// Sends what is still to be said, if the socket takes it.
 async fn farewell(shared: &Shared) {
+    shared.lock().close_websocket();
     let saying = async {
         loop {
             {

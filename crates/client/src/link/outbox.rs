@@ -1,9 +1,10 @@
 //! What is on its way to the relay, and who waits for room.
 
 use crate::error::LinkError;
+use ::link::websocket::wrap_masked;
 use std::collections::VecDeque;
 use std::task::Waker;
-use tls::{SendError, TlsSession};
+use tls::{SendError, TlsSession, Wrap};
 use tokio::net::TcpStream;
 
 /// Whoever sends much waits while more than this has not gone out.
@@ -11,13 +12,25 @@ pub(crate) const HIGH_WATER_BYTES: usize = 256 * 1024;
 /// Below this, those who wait go on.
 const LOW_WATER_BYTES: usize = 64 * 1024;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Outbox {
     bytes: tls::Outbox,
     waiting: VecDeque<Waker>,
 }
 
 impl Outbox {
+    /// Frames go inside a WebSocket, if `websocket`.
+    pub(crate) fn new(websocket: bool) -> Self {
+        let wrap = websocket.then_some(wrap_masked as Wrap);
+        Self { bytes: tls::Outbox::wrapping(wrap), waiting: VecDeque::new() }
+    }
+
+    /// What belongs to the WebSocket itself.
+    pub(crate) fn add_unwrapped(&mut self, tls: &mut TlsSession, bytes: &[u8]) -> Result<(), LinkError> {
+        let sealed = self.bytes.seal_unwrapped(tls, bytes);
+        sealed.map_err(|error| LinkError::Tls(error.to_string()))
+    }
+
     /// Where frames are added.
     pub(crate) const fn frames(&mut self) -> &mut Vec<u8> {
         self.bytes.plain()

@@ -6,6 +6,7 @@ use crate::error::{LinkError, OpenError};
 use crate::meter::{Counter, Meter};
 use ::link::message::{Refuse, Reset, Welcome, write_credit};
 use ::link::seal::{Answer, Initiator, Sealer, TAG_BYTES, Unsealer};
+use ::link::websocket::{self, End, Reader};
 use ::link::{Code, Heartbeat, Kind, ReceiveCredit, SendCredit, write_frame};
 use clock::Clock;
 use overload::Moment;
@@ -24,6 +25,8 @@ pub(super) const MAX_SHOWN: usize = 4_096;
 #[derive(Debug)]
 pub(crate) struct State {
     pub tls: TlsSession,
+    /// The frames are inside a WebSocket.
+    pub websocket: Option<Box<Reader>>,
     /// The start of a frame whose rest has not come.
     pub partial: Vec<u8>,
     pub out: Outbox,
@@ -77,12 +80,20 @@ pub(crate) struct StreamState {
 }
 
 impl State {
-    pub(super) fn new(tls: TlsSession, rest: Vec<u8>, fresh: Fresh, welcome: &Welcome, now: Moment) -> Self {
+    pub(super) fn new(
+        tls: TlsSession,
+        websocket: Option<Box<Reader>>,
+        rest: Vec<u8>,
+        fresh: Fresh,
+        welcome: &Welcome,
+        now: Moment,
+    ) -> Self {
         let interval = Duration::from_millis(u64::from(welcome.ping_interval_ms));
         Self {
             tls,
             partial: rest,
-            out: Outbox::default(),
+            out: Outbox::new(websocket.is_some()),
+            websocket,
             streams: HashMap::new(),
             next_stream: 1,
             shown: HashSet::new(),
@@ -101,6 +112,28 @@ impl State {
         if self.ending.is_none() {
             Refuse { code, cause: "".into(), retry_after: None }.write(0, self.out.frames());
             self.ending = Some(error);
+        }
+    }
+
+    /// Takes what stands in `plain` from `start` on out of the WebSocket, if it is in one; whether the relay has closed that.
+    pub(super) fn unwrap(&mut self, plain: &mut Vec<u8>, start: usize) -> Result<bool, LinkError> {
+        let Some(websocket) = &mut self.websocket else { return Ok(false) };
+        let mut reply = Vec::new();
+        let read = websocket.read(plain, start, &mut reply);
+        read.map_err(|error| LinkError::WebSocket(error.to_string().into()))?;
+        if !reply.is_empty() {
+            self.out.add_unwrapped(&mut self.tls, &reply)?;
+        }
+        Ok(websocket.is_closed())
+    }
+
+    /// What is said to a WebSocket at its end.
+    pub(super) fn close_websocket(&mut self) {
+        if self.websocket.is_some() {
+            let mut farewell = Vec::new();
+            websocket::close(End::Client, &mut farewell);
+            // A connection that cannot encrypt says nothing.
+            let _ = self.out.add_unwrapped(&mut self.tls, &farewell);
         }
     }
 

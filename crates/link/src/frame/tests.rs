@@ -20,12 +20,6 @@ proptest! {
             at = end;
         }
     }
-
-    #[test]
-    fn no_bytes_of_a_peer_panic(bytes in prop::collection::vec(any::<u8>(), 0..2_000)) {
-        crate::fuzz::frames(&bytes);
-        crate::fuzz::payloads(&bytes);
-    }
 }
 
 #[test]

@@ -63,7 +63,7 @@ pub struct Request {
 }
 
 impl Request {
-    pub(super) fn decode(payload: &[u8]) -> Result<Self, Malformed> {
+    pub(crate) fn decode(payload: &[u8]) -> Result<Self, Malformed> {
         let (mut time_ms, mut provider_epoch, mut host, mut port) = (None, None, None, None);
         let mut family = Family::Any;
         for field in Fields::new(payload) {
@@ -130,7 +130,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    pub(super) fn decode(payload: &[u8]) -> Result<Self, Malformed> {
+    pub(crate) fn decode(payload: &[u8]) -> Result<Self, Malformed> {
         let (mut code, mut cause, mut address) = (None, "", None);
         for field in Fields::new(payload) {
             let field = field?;

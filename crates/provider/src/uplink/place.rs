@@ -121,7 +121,7 @@ impl Place {
             }
             Standing::Up { relay, link, since_ms } => {
                 status.relay = Some(relay.clone());
-                status.transport = Some("TLS".to_owned());
+                status.transport = Some(link.transport().name().to_owned());
                 status.since_ms = Some(*since_ms);
                 let us = |trip: Duration| u64::try_from(trip.as_micros()).unwrap_or(u64::MAX);
                 status.round_trip_us = link.round_trip().map(us);

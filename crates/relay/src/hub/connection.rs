@@ -6,7 +6,7 @@ use crate::door::Admitted;
 use crate::hub::Presence;
 use clock::unix_ms;
 use link::message::Refuse;
-use link::{Beat, Code, Heartbeat, Kind, WRITE_LIMIT, write_frame};
+use link::{Beat, Code, Heartbeat, Kind, WRITE_LIMIT, websocket, write_frame};
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
@@ -92,14 +92,15 @@ impl Connection {
     }
 
     fn new(hub: &Hub, admitted: Admitted) -> (Rc<Self>, Box<str>) {
-        let Admitted { socket, tls, rest, claims, epoch, interval_ms, software } = admitted;
+        let Admitted { socket, tls, websocket, rest, claims, epoch, interval_ms, software } = admitted;
         let interval = Duration::from_millis(u64::from(interval_ms));
         let now = hub.clock.now();
         let heartbeat = Heartbeat::new(interval, hub.config.ping_misses, fastrand::u64(..), now);
         let inside = Inside {
             tls,
             partial: rest,
-            out: tls::Outbox::default(),
+            out: tls::Outbox::wrapping(websocket.is_some().then_some(websocket::wrap_plain as tls::Wrap)),
+            websocket,
             counted: 0,
             routes: std::collections::HashMap::new(),
             last_stream: 0,
@@ -225,10 +226,11 @@ impl Connection {
                 inside.heartbeat.heard(hub.clock.now());
                 plain.clear();
                 plain.append(&mut inside.partial);
+                let start = plain.len();
                 let Inside { tls, out, .. } = &mut *inside;
                 let opened = tls.process(&mut incoming[..pending + count], plain, out.sealed());
                 opened.map_err(|_| End::Broken("tls"))?;
-                let closed = inside.tls.peer_closed();
+                let closed = inside.unwrap(plain, start)? || inside.tls.peer_closed();
                 drop(inside);
                 self.handle(hub, plain)?;
                 if closed { Err(End::Broken("closed")) } else { Ok(count == full) }
@@ -284,6 +286,7 @@ impl Connection {
 
     /// Sends what is still to be said.
     async fn farewell(&self) {
+        self.inside.borrow_mut().close();
         let saying = async {
             loop {
                 {

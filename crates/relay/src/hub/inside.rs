@@ -1,6 +1,7 @@
 //! What a connection owns, borrowed while a frame is handled.
 
 use crate::contracts::Contract;
+use link::websocket::{self, Reader};
 use link::{Heartbeat, SendCredit};
 use overload::Moment;
 use std::collections::HashMap;
@@ -8,10 +9,13 @@ use std::rc::Rc;
 use tls::{Outbox, TlsSession};
 
 use super::Connection;
+use super::connection::End;
 
 #[derive(Debug)]
 pub(crate) struct Inside {
     pub tls: TlsSession,
+    /// The frames are inside a WebSocket.
+    pub websocket: Option<Box<Reader>>,
     /// The start of a frame whose rest has not come.
     pub partial: Vec<u8>,
     pub out: Outbox,
@@ -24,6 +28,30 @@ pub(crate) struct Inside {
     pub blocked_since: Option<Moment>,
     /// Streams of which credit is held back, each once.
     pub holding: Vec<u32>,
+}
+
+impl Inside {
+    /// Takes what stands in `plain` from `start` on out of the WebSocket, if it is in one; whether the client has closed that.
+    pub(super) fn unwrap(&mut self, plain: &mut Vec<u8>, start: usize) -> Result<bool, End> {
+        let Some(websocket) = &mut self.websocket else { return Ok(false) };
+        let mut reply = Vec::new();
+        websocket.read(plain, start, &mut reply).map_err(|_| End::Broken("websocket"))?;
+        if !reply.is_empty() {
+            let answered = self.out.seal_unwrapped(&mut self.tls, &reply);
+            answered.map_err(|_| End::Broken("tls"))?;
+        }
+        Ok(websocket.is_closed())
+    }
+
+    /// What is said to a WebSocket at its end.
+    pub(super) fn close(&mut self) {
+        if self.websocket.is_some() {
+            let mut farewell = Vec::new();
+            websocket::close(websocket::End::Server, &mut farewell);
+            // A connection that cannot encrypt says nothing.
+            let _ = self.out.seal_unwrapped(&mut self.tls, &farewell);
+        }
+    }
 }
 
 /// One end of a stream.
