@@ -70,7 +70,13 @@ impl Ways {
     /// One way, whatever comes.
     #[must_use]
     pub fn only(transport: Transport) -> Self {
-        Self { only: Some(transport), ..Self::default() }
+        Self::default().always(transport)
+    }
+
+    /// The same, with the proxy that there is.
+    #[must_use]
+    pub fn always(self, transport: Transport) -> Self {
+        Self { only: Some(transport), ..self }
     }
 
     /// Through `proxy`, when it is a WebSocket.
@@ -90,7 +96,7 @@ impl Ways {
             0 => Transport::Direct,
             1 => state.last.other(),
             // By lot: a client that takes its relays in turns must not try each of them by one way only.
-            _ if jitter % 2 == 0 => Transport::Direct,
+            _ if jitter.is_multiple_of(2) => Transport::Direct,
             _ => Transport::WebSocket,
         }
     }
@@ -105,7 +111,9 @@ impl Ways {
     pub(crate) fn tried(&self, transport: Transport, error: Option<&LinkError>) {
         let mut state = self.lock();
         match error {
-            None | Some(LinkError::Refused { .. } | LinkError::Wait(_)) => {
+            // Said before TLS, it tells nothing of what comes behind.
+            Some(LinkError::Wait(_)) => {}
+            None | Some(LinkError::Refused { .. }) => {
                 *state = State { last: transport, worked_at: Some(Instant::now()), failures: 0 };
             }
             Some(error) if error.is_unreachable() && self.proxy.is_none() => {}

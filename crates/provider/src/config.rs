@@ -26,6 +26,29 @@ pub struct Config {
     pub dns: DnsConfig,
     /// How much is given away.
     pub limits: LimitsConfig,
+    /// How relays are reached; read at the start.
+    pub link: LinkConfig,
+}
+
+/// How relays are reached.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LinkConfig {
+    /// By which way.
+    pub transport: LinkTransport,
+}
+
+/// By which way relays are dialled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LinkTransport {
+    /// Straight, and inside a WebSocket where that fails.
+    #[default]
+    Auto,
+    /// Straight, always.
+    Direct,
+    /// Inside a WebSocket, always; through the HTTP proxy that `HTTPS_PROXY` names, if it does.
+    WebSocket,
 }
 
 /// Where streams may go.

@@ -1,7 +1,7 @@
 //! A provider that runs.
 
 use crate::carry::Carrier;
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigError, LinkTransport};
 use crate::control::{Answering, Command, Control, ControlError, Reply};
 use crate::exit::{Exit, own_networks};
 use crate::gate::{Account, Gate, Limits};
@@ -9,7 +9,7 @@ use crate::state::{MonthCap, StateError, StateFolder, Wishes};
 use crate::status::{ByteStatus, LimitStatus, LinkStatus, PolicyStatus, Status, StreamStatus};
 use crate::uplink::{Place, Uplink};
 use crate::wall::Wall;
-use client::{Membership, MembershipError, Ways};
+use client::{Membership, MembershipError, Transport, Ways};
 use clock::{Clock, unix_ms};
 use egress::{Host, Network, Policy};
 use std::collections::BTreeMap;
@@ -136,11 +136,16 @@ fn policy_status(policy: &Policy) -> PolicyStatus {
 }
 
 /// A variable that names no proxy is no reason to stay away: the straight way may be open.
-fn ways() -> Ways {
-    Ways::from_environment().unwrap_or_else(|error| {
+fn ways(transport: LinkTransport) -> Ways {
+    let ways = Ways::from_environment().unwrap_or_else(|error| {
         tracing::warn!("HTTPS_PROXY cannot be used: {error}");
         Ways::default()
-    })
+    });
+    match transport {
+        LinkTransport::Auto => ways,
+        LinkTransport::Direct => ways.always(Transport::Direct),
+        LinkTransport::WebSocket => ways.always(Transport::WebSocket),
+    }
 }
 
 #[derive(Debug)]
@@ -167,8 +172,16 @@ impl Node {
         let epoch = membership.take_epoch()?;
         let place = Place::new(state.held()?);
         let carrier = Arc::new(Carrier { exit, gate, ledger: crate::ledger::Ledger::default() });
-        let uplink =
-            Uplink { membership, carrier, state, clock, epoch, place, ways: ways(), retry: Notify::new() };
+        let uplink = Uplink {
+            membership,
+            carrier,
+            state,
+            clock,
+            epoch,
+            place,
+            ways: ways(config.link.transport),
+            retry: Notify::new(),
+        };
         Ok(Self { uplink, given, config: Mutex::new(config) })
     }
 

@@ -6,6 +6,7 @@ use client::{Code, Identification, Link, LinkError};
 use provider::control::Command;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use trust::{Identity, KeyRing, KeyState, RevocationList, Revoked, RingKey, Role};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -110,4 +111,19 @@ async fn it_comes_back_when_its_relay_does_and_streams_go_again() {
         .await;
     assert!(status.held.is_none(), "a stranger's certificate is no word of the network");
     tokio::time::timeout(SOON, async { drop(second) }).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_only_http_passes_it_carries_streams_inside_a_websocket() {
+    let home = Home::start().await;
+    let target = echo().await;
+    let config = format!("[link]\ntransport = \"websocket\"\n[egress]\nallow_exact = [\"{target}\"]\n");
+    let provider = home.provider(&config).await;
+    let status = provider.until("connected", |status| status.link.state == "connected").await;
+    assert_eq!(status.link.transport.as_deref(), Some("WebSocket"));
+    let mut stream = home.open(&provider, &target.to_string()).await.unwrap();
+    stream.write_all(b"there and back").await.unwrap();
+    let mut back = [0; 14];
+    stream.read_exact(&mut back).await.unwrap();
+    assert_eq!(&back, b"there and back");
 }

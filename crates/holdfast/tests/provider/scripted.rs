@@ -14,6 +14,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use trust::{CertificateRole, RootKey, TokenKey};
 
+/// This relay grants no WebSockets.
+const DIRECT: &str = "[link]\ntransport = \"direct\"\n";
+
 /// What the relay does with a connection.
 #[derive(Clone, Debug)]
 enum Act {
@@ -150,7 +153,7 @@ async fn it_comes_back_after_every_end_that_is_not_final() {
     let expected = acts.len();
     acts.push(Act::Keep);
     let script = Script::start(acts).await;
-    let provider = Running::start(joined(&script.api).await, "");
+    let provider = Running::start(joined(&script.api).await, DIRECT);
     let acts = Arc::clone(&script.acts);
     provider
         .until("through the script", move |status| {
@@ -165,13 +168,13 @@ async fn it_stays_away_after_every_end_that_is_final() {
     for code in Code::ALL.iter().copied().filter(|code| code.is_final()) {
         for act in [Act::Refuse(code, None), Act::WelcomeThenRefuse(code)] {
             let script = Script::start(vec![act.clone(), Act::Keep]).await;
-            let provider = Running::start(joined(&script.api).await, "");
+            let provider = Running::start(joined(&script.api).await, DIRECT);
             let held = provider.until("held", |status| status.held.is_some()).await;
             assert_eq!(held.held.unwrap().code, code.label());
             tokio::time::sleep(Duration::from_millis(300)).await;
             assert_eq!(script.dials(), 1, "{act:?}");
             let folder = provider.stop().await;
-            let again = Running::start(folder, "");
+            let again = Running::start(folder, DIRECT);
             again.until("held", |status| status.link.state == "held").await;
             assert_eq!(script.dials(), 1, "a new start changes nothing: {act:?}");
         }
@@ -181,7 +184,7 @@ async fn it_stays_away_after_every_end_that_is_final() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wait_that_the_relay_names_is_kept() {
     let script = Script::start(vec![Act::Refuse(Code::Busy, Some(Duration::from_secs(2))), Act::Keep]).await;
-    let provider = Running::start(joined(&script.api).await, "");
+    let provider = Running::start(joined(&script.api).await, DIRECT);
     let waiting = provider.until("waiting", |status| status.link.state == "waiting").await;
     let wait_ms = waiting.link.next_dial_at_ms.unwrap().saturating_sub(waiting.now_ms);
     assert!((1_000..=2_400).contains(&wait_ms), "{wait_ms}");
