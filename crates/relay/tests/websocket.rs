@@ -1,5 +1,6 @@
 //! The same path inside WebSockets (protocol §1), where only HTTP passes.
 #![allow(missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 
 #[path = "support.rs"]
 mod support;
