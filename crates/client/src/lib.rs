@@ -17,7 +17,7 @@ pub use api::{Api, ApiError};
 pub use connect::Identification;
 pub use error::{LinkError, OpenError};
 pub use link::{Contract, IncomingOpen, Link, MAX_INCOMING, OpenRequest, Phase};
-pub use membership::{Joining, Membership, MembershipError};
+pub use membership::{Glance, Joining, Membership, MembershipError};
 pub use meter::{Counter, Meter};
 pub use stream::{SpliceEnd, SpliceLimits, SpliceReport, Stream};
 pub use ways::{HttpProxy, ProxyError, Transport, Ways};

@@ -12,7 +12,7 @@ pub use error::MembershipError;
 use crate::api::{Api, ApiError, Caller};
 use crate::connect::Identification;
 use clock::unix_ms;
-use record::{Folder, Member, Record};
+use record::{Folder, Member, Record, read};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -56,6 +56,30 @@ struct State {
     member: Member,
     key_ring: Arc<KeyRing>,
     revocations: Arc<RevocationList>,
+}
+
+/// What stands in a folder, for whoever only wants to know: it may belong to another process.
+#[derive(Debug, Clone)]
+pub struct Glance {
+    /// The client's name.
+    pub client: ClientId,
+    /// Where it joined, and which network.
+    pub link: JoinLink,
+    /// As what.
+    pub role: Role,
+    /// Relays to dial, in order of preference.
+    pub relays: Vec<String>,
+}
+
+impl Glance {
+    /// Looks into a folder without holding it; `None` if nothing has joined from there.
+    ///
+    /// # Errors
+    /// The record cannot be read or is damaged.
+    pub fn at(path: &Path) -> Result<Option<Self>, MembershipError> {
+        let Some(Record { link, role, member: Some(member), .. }) = read(path)? else { return Ok(None) };
+        Ok(Some(Self { client: member.client, link, role, relays: member.relays }))
+    }
 }
 
 impl Membership {

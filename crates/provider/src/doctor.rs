@@ -5,7 +5,7 @@ use crate::control::{Command, ControlError, ask};
 use crate::exit::{Exit, own_networks};
 use crate::state::StateFolder;
 use crate::status::Status;
-use client::{Membership, MembershipError};
+use client::Glance;
 use egress::Policy;
 use rustix::process::{Resource, geteuid, getrlimit};
 use serde::Serialize;
@@ -92,15 +92,24 @@ pub async fn examine(state: &StateFolder) -> Vec<Finding> {
             findings.extend(running(status));
             status.servers.clone()
         }
-        None => match Membership::open(state.path()) {
-            Ok(membership) => {
+        None => match Glance::at(state.path()) {
+            Ok(Some(member)) => {
                 findings.push(Finding::warning("provider", "it does not run", "run `holdfast provider up`"));
-                let mut servers = membership.relays();
-                servers.push(membership.link().address());
+                let mut servers = member.relays;
+                servers.push(member.link.address());
                 servers
             }
+            Ok(None) => {
+                let help = "join with `holdfast provider join LINK`";
+                findings.push(Finding::broken("membership", "it has not joined any network", help));
+                Vec::new()
+            }
             Err(error) => {
-                findings.push(not_open(&error));
+                findings.push(Finding::broken(
+                    "membership",
+                    error.to_string(),
+                    "restore the file from a copy",
+                ));
                 Vec::new()
             }
         },
@@ -155,15 +164,6 @@ fn running(status: &Status) -> Vec<Finding> {
         Some(ahead) => Finding::fine("clock", format!("{} ms from the relay's", ahead.unsigned_abs())),
     });
     findings
-}
-
-fn not_open(error: &MembershipError) -> Finding {
-    let help = match error {
-        MembershipError::NotMember(_) => "join with `holdfast provider join LINK`",
-        MembershipError::InUse(_) => "another process holds the folder: stop it",
-        _ => "see the message",
-    };
-    Finding::broken("membership", error.to_string(), help)
 }
 
 async fn reachable(server: &str) -> Finding {

@@ -8,15 +8,19 @@ use crate::wall::{Wall, next_month_ms};
 use client::Meter;
 use clock::Clock;
 use egress::{Brake, Target, Verdict};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
+use tokio::time::sleep;
 
 /// An opener of whom so many contracts have been stopped within the brake's time is stopped as a whole: whoever takes a new
 /// contract for each scan gains nothing.
 const STOPPED_CONTRACTS_MAX: usize = 3;
+
+/// How often it is looked at whether the month is still used up.
+const MONTH_LOOK: Duration = Duration::from_secs(1);
 
 /// Whom a stream is carried for, as far as a provider can tell: the opener, and the contract, which belongs to one payer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -100,8 +104,9 @@ struct Inner {
     contracts: Brake<User>,
     openers: Brake<[u8; 16]>,
     stopped: BTreeMap<[u8; 16], Vec<overload::Moment>>,
-    /// One for each user with streams: whoever holds a receiver ends its stream when it changes.
-    cuts: BTreeMap<User, watch::Sender<bool>>,
+    /// One for each stream, by its number: what is sent ends it. Polled beside the splice, so it has to be cheap.
+    cuts: HashMap<u64, (User, oneshot::Sender<Ended>)>,
+    /// Streams taken so far; the last one's number.
     taken: u64,
     stops: u64,
 }
@@ -111,7 +116,8 @@ struct Inner {
 pub(crate) struct Place {
     gate: Arc<Gate>,
     user: User,
-    cut: watch::Receiver<bool>,
+    number: u64,
+    cut: oneshot::Receiver<Ended>,
 }
 
 impl Gate {
@@ -128,7 +134,7 @@ impl Gate {
                 contracts: Brake::default(),
                 openers: Brake::default(),
                 stopped: BTreeMap::new(),
-                cuts: BTreeMap::new(),
+                cuts: HashMap::new(),
                 taken: 0,
                 stops: 0,
             }),
@@ -172,10 +178,23 @@ impl Gate {
             return Err(refused);
         }
         inner.taken += 1;
-        let cut = inner.cuts.entry(user).or_insert_with(|| watch::Sender::new(false)).subscribe();
+        let (sender, cut) = oneshot::channel();
+        let number = inner.taken;
+        inner.cuts.insert(number, (user, sender));
         self.streams.send_modify(|streams| *streams += 1);
         drop(inner);
-        Ok(Place { gate: Arc::clone(self), user, cut })
+        Ok(Place { gate: Arc::clone(self), user, number, cut })
+    }
+
+    /// Ends all streams whenever the month is used up; until the task is dropped.
+    pub(crate) async fn keep_month(&self) {
+        loop {
+            self.meter.used_up().await;
+            self.look(Wall::now());
+            self.lock().cut(Ended::Month, |_| true);
+            // It stays used up until somebody raises the limit, or the month ends.
+            sleep(MONTH_LOOK).await;
+        }
     }
 
     /// Time has passed: counts what was carried, and opens or closes by the calendar and the clock.
@@ -272,6 +291,14 @@ impl Inner {
         }
     }
 
+    /// Ends the streams of these users.
+    fn cut(&mut self, why: Ended, whose: impl Fn(User) -> bool) {
+        for (_, (_, cut)) in self.cuts.extract_if(|_, (user, _)| whose(*user)) {
+            // One that has ended by itself is as good.
+            let _ = cut.send(why);
+        }
+    }
+
     /// Somebody scans. Its streams end; so do all of its opener, if that happens again and again.
     fn stop_user(&mut self, now: overload::Moment, user: User) {
         self.stops += 1;
@@ -283,11 +310,7 @@ impl Inner {
             self.stopped.remove(&user.opener);
             self.openers.rest(now, user.opener);
         }
-        for (one, cut) in &self.cuts {
-            if *one == user || (whole && one.opener == user.opener) {
-                cut.send_replace(true);
-            }
-        }
+        self.cut(Ended::Brake, |one| one == user || (whole && one.opener == user.opener));
         self.stopped.retain(|_, stops| stops.iter().any(|at| now.since(*at) < egress::brake::REST));
     }
 }
@@ -314,18 +337,11 @@ impl Place {
 
     /// Comes back if the stream has to end before its ends want it to.
     pub(crate) async fn must_end(&mut self) -> Ended {
-        let meter = Arc::clone(&self.gate.meter);
-        tokio::select! {
-            () = meter.used_up() => Ended::Month,
-            () = cut(&mut self.cut) => Ended::Brake,
+        match (&mut self.cut).await {
+            Ok(why) => why,
+            // The sender lives in the gate for as long as this place does.
+            Err(_) => std::future::pending().await,
         }
-    }
-}
-
-async fn cut(cut: &mut watch::Receiver<bool>) {
-    // The sender lives in the gate for as long as its place does.
-    if cut.wait_for(|cut| *cut).await.is_err() {
-        std::future::pending::<()>().await;
     }
 }
 
@@ -338,12 +354,7 @@ pub(crate) enum Ended {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut inner = self.gate.lock();
-        // This receiver is the last one.
-        if inner.cuts.get(&self.user).is_some_and(|cut| cut.receiver_count() <= 1) {
-            inner.cuts.remove(&self.user);
-        }
-        drop(inner);
+        self.gate.lock().cuts.remove(&self.number);
         self.gate.streams.send_modify(|streams| *streams -= 1);
     }
 }

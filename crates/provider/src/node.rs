@@ -9,7 +9,7 @@ use crate::state::{MonthCap, StateError, StateFolder, Wishes};
 use crate::status::{ByteStatus, LimitStatus, LinkStatus, PolicyStatus, Status, StreamStatus};
 use crate::uplink::{Place, Uplink};
 use crate::wall::Wall;
-use client::{Membership, MembershipError, Transport, Ways};
+use client::{Glance, Membership, MembershipError, Transport, Ways};
 use clock::{Clock, unix_ms};
 use egress::{Host, Network, Policy};
 use std::collections::BTreeMap;
@@ -68,6 +68,7 @@ pub async fn run(
         () = node.uplink.keep() => {},
         () = control.serve(Arc::clone(&node)) => {},
         () = node.housekeeping() => {},
+        () = node.gate().keep_month() => {},
         () = node.until(shutdown) => {},
     }
     node.uplink.place.leave().await;
@@ -84,25 +85,17 @@ pub async fn run(
 pub fn status_at_rest(state: &StateFolder) -> Result<Status, RunError> {
     let config = Config::load(&state.config_path())?;
     let wishes = state.wishes()?;
-    let (member, held_elsewhere) = match Membership::open(state.path()) {
-        Ok(membership) => (Some(membership), false),
-        Err(MembershipError::NotMember(_)) => (None, false),
-        // Somebody has it: it starts or stops just now.
-        Err(MembershipError::InUse(_)) => (None, true),
-        Err(error) => return Err(error.into()),
-    };
+    // A look without the lock: whoever starts it just now must not find the folder in use.
+    let member = Glance::at(state.path())?;
     let gate = Gate::new(Clock::start(), limits(&config), wishes, state.usage(), Wall::now());
     let openness = *gate.openness().borrow();
     let account = gate.account();
     Ok(Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         running: false,
-        provider: member.as_ref().map(|member| member.client().to_string()),
-        network: member.as_ref().map(|member| member.network().to_string()),
-        link: LinkStatus {
-            state: if held_elsewhere { "starting" } else { "down" }.to_owned(),
-            ..LinkStatus::default()
-        },
+        provider: member.as_ref().map(|member| member.client.to_string()),
+        network: member.as_ref().map(|member| member.link.network.to_string()),
+        link: LinkStatus { state: "down".to_owned(), ..LinkStatus::default() },
         closed: openness.closed.map(|closed| closed.to_string()),
         paused: wishes.paused,
         bytes: byte_status(&account),

@@ -146,7 +146,7 @@ impl Status {
     /// What happens next without anybody doing anything.
     #[must_use]
     pub fn next(&self) -> String {
-        if self.provider.is_none() && !self.running && self.link.state != "starting" {
+        if self.provider.is_none() && !self.running {
             return "nothing, until it joins a network with `holdfast provider join LINK`".to_owned();
         }
         if !self.running {

@@ -102,19 +102,7 @@ impl Folder {
     }
 
     pub(super) fn read(&self) -> Result<Option<Record>, MembershipError> {
-        let path = self.path.join(RECORD);
-        let text = match fs::metadata(&path) {
-            Ok(found) if found.len() > MAX_RECORD_LEN => {
-                return Err(MembershipError::Damaged { path, cause: format!("{} bytes long", found.len()) });
-            }
-            Ok(_) => fs::read(&path),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => Err(error),
-        };
-        let text = text.map_err(|source| MembershipError::Disk { path: path.clone(), source })?;
-        serde_json::from_slice(&text)
-            .map(Some)
-            .map_err(|error| MembershipError::Damaged { path, cause: error.to_string() })
+        read(&self.path)
     }
 
     pub(super) fn write(&self, record: &Record) -> Result<(), MembershipError> {
@@ -149,6 +137,23 @@ impl Folder {
         };
         write().map_err(|source| MembershipError::Disk { path: path.clone(), source })
     }
+}
+
+/// The record in a folder, held or not: it is replaced whole.
+pub(super) fn read(folder: &Path) -> Result<Option<Record>, MembershipError> {
+    let path = folder.join(RECORD);
+    let text = match fs::metadata(&path) {
+        Ok(found) if found.len() > MAX_RECORD_LEN => {
+            return Err(MembershipError::Damaged { path, cause: format!("{} bytes long", found.len()) });
+        }
+        Ok(_) => fs::read(&path),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => Err(error),
+    };
+    let text = text.map_err(|source| MembershipError::Disk { path: path.clone(), source })?;
+    serde_json::from_slice(&text)
+        .map(Some)
+        .map_err(|error| MembershipError::Damaged { path, cause: error.to_string() })
 }
 
 /// A join link in JSON: its text.

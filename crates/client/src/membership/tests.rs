@@ -70,6 +70,7 @@ async fn one_process_holds_a_folder() {
     let folder = tempfile::tempdir().unwrap();
     let joined = Membership::join(folder.path(), &joining(&server)).await.unwrap();
     assert!(matches!(Membership::open(folder.path()).unwrap_err(), MembershipError::InUse(_)));
+    assert_eq!(Glance::at(folder.path()).unwrap().unwrap().client, joined.client(), "others may look");
     drop(joined);
     assert!(Membership::open(folder.path()).is_ok());
     let empty = tempfile::tempdir().unwrap();

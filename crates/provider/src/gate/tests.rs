@@ -49,8 +49,13 @@ async fn pause_takes_no_new_streams_and_leaves_those_that_are() {
 async fn the_months_limit_ends_streams_in_the_middle_and_a_higher_one_opens_again() {
     let gate = gate(Limits { month: Some(ByteCount(1_000)), ..limits() });
     let mut place = gate.enter(USER).unwrap();
+    let month = tokio::spawn({
+        let gate = Arc::clone(&gate);
+        async move { gate.keep_month().await }
+    });
     gate.meter().set_left(Some(0));
     assert_eq!(tokio::time::timeout(Duration::from_secs(5), place.must_end()).await.unwrap(), Ended::Month);
+    month.abort();
     gate.lock().usage.add(1_000);
     gate.look(wall(1));
     assert_eq!(gate.enter(USER).unwrap_err(), Refused::Closed(Closed::Month));
