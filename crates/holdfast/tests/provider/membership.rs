@@ -84,7 +84,6 @@ async fn a_revoked_provider_stops_dialling_and_tells_its_owner() {
         ring: ring.unwrap(),
         revocations: list,
     }));
-    let provider = Running::start(provider.stop().await, "");
     let status = provider.until("held", |status| status.held.is_some()).await;
     assert_eq!(status.held.as_ref().unwrap().code, "revoked");
     // The relay tells its counts twice a second.
