@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::documents::DocumentKeeper;
 use crate::guesses::{Guesses, Neighbourhood};
 use crate::passwords::{NoRandomness, hash_password};
-use crate::{clock, routes};
+use crate::routes;
 
 /// Requests that are worked on at once.
 pub(crate) const MOST_REQUESTS: usize = 256;

@@ -12,7 +12,7 @@ use trust::{
 };
 
 use crate::answer::Refusal;
-use crate::clock::unix_ms;
+use clock::unix_ms;
 
 /// How often the database's documents are looked at: so stale is this process at most.
 const LOOK_EVERY: Duration = Duration::from_secs(15);

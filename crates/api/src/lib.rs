@@ -6,7 +6,6 @@
 mod access;
 mod answer;
 mod app;
-mod clock;
 mod config;
 mod documents;
 mod guesses;

@@ -22,7 +22,7 @@ use trust::api::ErrorCode;
 use crate::access::{self, Access, Asking, Caller, Credentials};
 use crate::answer::{Refusal, json};
 use crate::app::App;
-use crate::clock::unix_ms;
+use clock::unix_ms;
 
 pub(crate) use table::routes;
 

@@ -184,13 +184,16 @@ impl Store {
                 Box::pin(async move {
                     session.begin().await?;
                     if !came.is_empty() {
-                        let sql = "INSERT INTO connection AS l (client, epoch, relay, relay_epoch, network, software, connected_at)
-                            SELECT t.client, t.epoch, $2, $3, n.network, t.software, t.connected_at
+                        let sql = "INSERT INTO connection AS l
+                                (client, epoch, relay, relay_epoch, network, software, connected_at)
+                            SELECT DISTINCT ON (t.client, t.epoch)
+                                t.client, t.epoch, $2, $3, n.network, t.software, t.connected_at
                             FROM network n, unnest($4::uuid[], $5::int8[], $6::text[], $7::timestamptz[])
                                 AS t (client, epoch, software, connected_at)
-                            WHERE n.name = $1 ORDER BY t.client, t.epoch
-                            ON CONFLICT (client, epoch, relay, relay_epoch) DO UPDATE SET software = excluded.software,
-                                connected_at = excluded.connected_at, disconnected_at = NULL, cause = NULL
+                            WHERE n.name = $1 ORDER BY t.client, t.epoch, t.connected_at DESC
+                            ON CONFLICT (client, epoch, relay, relay_epoch) DO UPDATE
+                            SET connected_at = excluded.connected_at, software = excluded.software,
+                                disconnected_at = NULL, cause = NULL
                             WHERE l.connected_at < excluded.connected_at";
                         let values = values![
                             &network[..] => BYTEA,

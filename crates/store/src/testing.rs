@@ -1,7 +1,5 @@
 //! A migrated database, and a store for each role of it.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use drill::postgres::{DATABASE, PrivatePostgres};
 use trust::{AccountId, ClientId, CodeHash, GrantId, Identity, NetworkId, RequestId, Role};
 
@@ -106,9 +104,8 @@ pub(crate) fn registration(role: Role, code: CodeHash) -> Registration {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a test is a driver")]
 pub(crate) fn now_ms() -> u64 {
-    u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap()
+    clock::unix_ms()
 }
 
 pub(crate) fn random() -> [u8; 32] {

@@ -3,8 +3,8 @@
 use store::catalogue::{Life, TABLES};
 use store::{Store, StoreError};
 
-use crate::clock::unix_ms;
 use crate::lane::Left;
+use clock::unix_ms;
 
 /// Contracts that one turn settles.
 const SETTLED_AT_ONCE: u16 = 200;

@@ -3,7 +3,6 @@
 //! Each kind of work has a lane of its own: one that fails, or has much to do, does not hold up the others. A turn is
 //! bounded; what it leaves is found by the next one, in this process or another.
 
-mod clock;
 mod lane;
 mod lanes;
 

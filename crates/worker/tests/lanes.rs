@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use clock::unix_ms;
 use drill::postgres::{ADMIN_USER, DATABASE, PrivatePostgres};
 use drill::relay::Relay;
 use store::catalogue::Writer;
@@ -42,7 +43,7 @@ impl House {
         api.ensure_network().await.unwrap();
         let new = NewAccount { account, name: "payer".into(), password: String::new(), operator: false };
         api.create_account(new).await.unwrap();
-        let now = now_ms();
+        let now = unix_ms();
         let code = CodeHash([3; 32]);
         let row = JoinCodeRow { hash: code, account, role: Role::App, expires_at_ms: now + 60_000 };
         api.create_join_code(row).await.unwrap();
@@ -93,7 +94,7 @@ impl House {
             request: RequestId::random(),
             wanted_bytes: 4 * MIB,
         };
-        let Verdict::Admitted(admitted) = self.store(Writer::Api).admit(wanted, now_ms()).await.unwrap()
+        let Verdict::Admitted(admitted) = self.store(Writer::Api).admit(wanted, unix_ms()).await.unwrap()
         else {
             panic!("not admitted")
         };
@@ -109,7 +110,7 @@ impl House {
     async fn spent(&self, bytes: u64) {
         let (api, end) = (self.store(Writer::Api), Instant::now() + Duration::from_secs(20));
         loop {
-            let grant = api.grants(self.account, now_ms()).await.unwrap()[0];
+            let grant = api.grants(self.account, unix_ms()).await.unwrap()[0];
             if (grant.spent_bytes, grant.held_bytes) == (bytes, 0) {
                 return;
             }
@@ -134,7 +135,7 @@ async fn a_worker_settles_what_is_due_charges_what_came_late_and_sweeps() {
     let (stop, stopping) = oneshot::channel::<()>();
     let running = tokio::spawn(worker::run(house.config(), async { drop(stopping.await) }));
     sleep(Duration::from_millis(300)).await;
-    let held = house.store(Writer::Api).grants(house.account, now_ms()).await.unwrap()[0].held_bytes;
+    let held = house.store(Writer::Api).grants(house.account, unix_ms()).await.unwrap()[0].held_bytes;
     assert_eq!(held, 4 * MIB, "nothing is settled before it is due");
     house.postgres.admin("update open_contract set due_at = now()").unwrap();
     house.spent(MIB).await;
@@ -166,10 +167,4 @@ async fn a_worker_outlives_a_database_that_comes_and_goes_and_another_takes_over
     let two = tokio::spawn(worker::run(house.config(), std::future::pending()));
     house.spent(2 * MIB).await;
     two.abort();
-}
-
-#[expect(clippy::disallowed_methods, reason = "a test is a driver")]
-fn now_ms() -> u64 {
-    use std::time::{SystemTime, UNIX_EPOCH};
-    u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap()
 }

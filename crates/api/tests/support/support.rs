@@ -8,7 +8,7 @@
 )]
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use api::Config;
 use base64::Engine as _;
@@ -286,7 +286,6 @@ pub(crate) fn refusal_of_member(error: &MembershipError) -> ErrorCode {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a test is a driver")]
 pub(crate) fn now_ms() -> u64 {
-    u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap()
+    clock::unix_ms()
 }

@@ -107,7 +107,7 @@ async fn a_start_that_comes_back_to_its_relay_is_connected_again_and_late_news_o
     store.record_connections(relay, 1, vec![came(at)], vec![gone(at + 10)]).await.unwrap();
     assert_eq!(found(&database, None).await.connected, 0);
     for _ in 0..2 {
-        store.record_connections(relay, 1, vec![came(at + 20)], Vec::new()).await.unwrap();
+        store.record_connections(relay, 1, vec![came(at + 20), came(at)], Vec::new()).await.unwrap();
         assert_eq!(found(&database, None).await.connected, 1);
         store.record_connections(relay, 1, vec![came(at)], vec![gone(at + 10)]).await.unwrap();
         assert_eq!(found(&database, None).await.connected, 1, "what was told before is told again");
