@@ -33,6 +33,8 @@ pub struct Config {
     pub targets_per_minute: u32,
     /// A customer's request must be complete within this time, and a login with it.
     pub handshake_ms: u64,
+    /// The most connections of one address (for IPv6, one /64) that have not logged in.
+    pub handshakes_per_address: u32,
     /// A stream ends if nothing passes for so long.
     pub idle_s: u64,
     /// How often the list of providers is asked for.
@@ -97,6 +99,7 @@ impl Default for Config {
             connections: 10_000,
             targets_per_minute: 1_000,
             handshake_ms: 10_000,
+            handshakes_per_address: 1_024,
             idle_s: 300,
             refresh_ms: 1_000,
             drain_s: 30,
@@ -163,6 +166,7 @@ impl Config {
         for (name, value) in [
             ("connections", u64::from(self.connections)),
             ("handshake_ms", self.handshake_ms),
+            ("handshakes_per_address", u64::from(self.handshakes_per_address)),
             ("idle_s", self.idle_s),
             ("refresh_ms", self.refresh_ms),
         ] {

@@ -10,12 +10,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::net::TcpStream;
+use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
 use crate::accounts::Accounts;
 use crate::config::{Config, Listen, Protocol};
 use crate::control::Control;
 use crate::exits::Exits;
+use crate::limits::Strangers;
 use crate::opener::Opener;
 use crate::refusal::Reason;
 use crate::socks::{SOCKS4_REJECTED, VERSION as SOCKS5};
@@ -30,6 +32,9 @@ pub(crate) struct Proxy<E, C> {
     pub(crate) opener: Arc<Opener<E, C>>,
     pub(crate) accounts: Accounts<C>,
     pub(crate) counts: Counts,
+    pub(crate) strangers: Arc<Strangers>,
+    /// Becomes true when the proxy stops.
+    pub(crate) stopping: watch::Receiver<bool>,
 }
 
 /// What has happened since the start.
@@ -65,6 +70,15 @@ impl Counts {
     }
 }
 
+impl<E, C> Proxy<E, C> {
+    /// Waits until the proxy stops.
+    async fn stops(&self) {
+        let mut stopping = self.stopping.clone();
+        // Whoever could say so is gone as well.
+        let _ = stopping.wait_for(|stopping| *stopping).await;
+    }
+}
+
 /// How a conversation ended early: the customer left, broke the protocol, or was too slow. Nothing is answered.
 pub(crate) struct Gone;
 
@@ -85,8 +99,12 @@ pub(crate) async fn serve<E: Exits, C: Control>(
     if socket.set_nodelay(true).is_err() {
         return;
     }
+    let Some(stranger) = proxy.strangers.enter(peer.ip()) else {
+        proxy.counts.unfinished();
+        return;
+    };
     let deadline = Instant::now() + proxy.config.handshake();
-    let mut client = Client::new(socket, peer);
+    let mut client = Client::new(socket, peer, stranger);
     let served = converse(&proxy, &mut client, &listen, deadline).await;
     if served.is_err() {
         proxy.counts.unfinished();

@@ -1,8 +1,9 @@
-//! What one account may do at once and a second, and how often an address may guess. No clock, no lock.
+//! What one account may do at once and a second, and how often an address may come in and guess. No clock.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use overload::{Moment, TokenBucket};
@@ -147,6 +148,51 @@ impl Guesses {
         }
         let fresh = || TokenBucket::new(1, FAILURE_FORGIVEN_AFTER, FAILURES_AT_ONCE);
         self.buckets.entry(peer).or_insert_with(fresh).spend(now, 1);
+    }
+}
+
+/// Connections that have not logged in, by address: nobody takes all places by only coming in.
+#[derive(Debug)]
+pub(crate) struct Strangers {
+    most: u32,
+    by_address: Mutex<HashMap<IpAddr, u32>>,
+}
+
+/// One of them, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Stranger {
+    strangers: Arc<Strangers>,
+    address: IpAddr,
+}
+
+impl Strangers {
+    /// At most so many of one address.
+    pub(crate) fn new(most: u32) -> Arc<Self> {
+        Arc::new(Self { most, by_address: Mutex::default() })
+    }
+
+    /// Another one of this address, if there is a place.
+    pub(crate) fn enter(self: &Arc<Self>, peer: IpAddr) -> Option<Stranger> {
+        let address = network(peer);
+        let mut by_address = self.by_address.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = by_address.entry(address).or_default();
+        if *count >= self.most {
+            return None;
+        }
+        *count += 1;
+        Some(Stranger { strangers: Arc::clone(self), address })
+    }
+}
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        let mut by_address = self.strangers.by_address.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = by_address.get_mut(&self.address) {
+            *count -= 1;
+            if *count == 0 {
+                by_address.remove(&self.address);
+            }
+        }
     }
 }
 

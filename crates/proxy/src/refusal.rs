@@ -87,12 +87,8 @@ reasons! {
     CommandUnsupported = "command_unsupported", 501, 0x07;
     /// An address of a type that SOCKS5 does not have.
     AddressType = "address_type", 400, 0x08;
-    /// The proxy has as many connections as it takes.
-    Busy = "busy", 503, 0x01;
     /// The proxy cannot ask the network's api, and needs to.
     Unavailable = "unavailable", 503, 0x01;
-    /// The proxy is about to stop.
-    Draining = "draining", 503, 0x01;
 }
 
 /// A refusal, as a customer sees it: nothing in it that the customer may not know.
@@ -148,6 +144,17 @@ mod tests {
         assert_eq!(labels.len(), Reason::ALL.len());
         for reason in Reason::ALL {
             assert!((400..600).contains(&reason.http_status()) && (1..=8).contains(&reason.socks_reply()));
+        }
+    }
+
+    #[test]
+    fn the_guide_lists_each_reason_with_its_codes() {
+        let guide = include_str!("../../../docs/guide/proxy.md");
+        for reason in Reason::ALL {
+            let code = format!("`{}`", reason.label());
+            let row = guide.lines().find(|line| line.starts_with('|') && line.contains(&code));
+            let row = row.unwrap_or_else(|| panic!("{code} is not in the guide"));
+            assert!(row.contains(&reason.http_status().to_string()), "{row}");
         }
     }
 

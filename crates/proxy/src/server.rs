@@ -10,7 +10,7 @@ use client::{Membership, MembershipError};
 use egress::{Policy, Ports};
 use thiserror::Error;
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
@@ -21,6 +21,7 @@ use crate::connection::{self, Counts, Proxy};
 use crate::control::Control;
 use crate::directory::Directory;
 use crate::exits::Exits;
+use crate::limits::Strangers;
 use crate::network::Network;
 use crate::opener::{KEPT_UNUSED, MAX_TOP_UPS, Opener};
 use clock::Clock;
@@ -124,6 +125,7 @@ pub async fn serve<E: Exits, C: Control>(
     let (records, handed_in) = Records::new();
     let (top_ups, wanted) = mpsc::channel(MAX_TOP_UPS);
     let keeper = tokio::spawn(abuse::keep(handed_in, Arc::clone(&control), config.keeping()));
+    let (stop, stopping) = watch::channel(false);
     let directory = Arc::new(Directory::new(Arc::clone(&control), clock, fastrand::u64(..)));
     let proxy = Arc::new(Proxy {
         accounts: Accounts::new(Arc::clone(&control), clock, config.targets_per_minute),
@@ -138,6 +140,8 @@ pub async fn serve<E: Exits, C: Control>(
             top_ups,
         }),
         counts: Counts::default(),
+        strangers: Strangers::new(config.handshakes_per_address),
+        stopping,
         config,
     });
     let mut beside = JoinSet::new();
@@ -152,6 +156,7 @@ pub async fn serve<E: Exits, C: Control>(
     }
     shutdown.await;
     accepting.shutdown().await;
+    stop.send_replace(true);
     let all = proxy.config.connections;
     // Each connection holds one of them until it ends.
     let _ = timeout(proxy.config.drain(), connections.acquire_many(all)).await;

@@ -8,6 +8,7 @@ use tokio::net::TcpStream;
 
 use super::Gone;
 use crate::http::MAX_HEAD_BYTES;
+use crate::limits::Stranger;
 
 /// The most bytes that wait to be read: a head of greatest length, and one reading behind it.
 const MAX_BUFFER_BYTES: usize = MAX_HEAD_BYTES + READ_BYTES;
@@ -21,11 +22,18 @@ pub(super) struct Client {
     socket: Option<TcpStream>,
     peer: SocketAddr,
     received: Vec<u8>,
+    /// Until it has logged in.
+    stranger: Option<Stranger>,
 }
 
 impl Client {
-    pub(super) const fn new(socket: TcpStream, peer: SocketAddr) -> Self {
-        Self { socket: Some(socket), peer, received: Vec::new() }
+    pub(super) const fn new(socket: TcpStream, peer: SocketAddr, stranger: Stranger) -> Self {
+        Self { socket: Some(socket), peer, received: Vec::new(), stranger: Some(stranger) }
+    }
+
+    /// It has logged in.
+    pub(super) fn admitted(&mut self) {
+        self.stranger = None;
     }
 
     pub(super) fn address(&self) -> IpAddr {

@@ -43,13 +43,22 @@ pub(super) async fn serve<E: Exits, C: Control>(
 ) -> Result<(), Gone> {
     let mut deadline = first_deadline;
     loop {
-        let asked = match timeout_at(deadline, read(client)).await.map_err(|_| Gone)?? {
+        let asked = tokio::select! {
+            // A request that has come is answered.
+            biased;
+            asked = timeout_at(deadline, read(client)) => asked.map_err(|_| Gone)??,
+            () = proxy.stops() => return Ok(()),
+        };
+        let asked = match asked {
             Ok(asked) => asked,
             Err(error) => return refuse(proxy, client, &error.into(), Behind::Close).await.map(drop),
         };
         let behind_refusal = if asked.has_body { Behind::Close } else { asked.behind };
         let admitted = admit(proxy, client, listen, asked.login.as_ref());
         let admitted = timeout_at(deadline, admitted).await.map_err(|_| Gone)?;
+        if admitted.is_ok() {
+            client.admitted();
+        }
         let refused = match (admitted, asked.way) {
             (Err(refusal), _) | (Ok(_), Err(refusal)) => refusal,
             (Ok(admitted), Ok(Wanted::Tunnel(target))) => {

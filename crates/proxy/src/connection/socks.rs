@@ -22,6 +22,7 @@ pub(super) async fn serve<E: Exits, C: Control>(
 ) -> Result<(), Gone> {
     let asked = timeout_at(deadline, handshake(proxy, client, listen)).await.map_err(|_| Gone)??;
     let Some(((account, options), target)) = asked else { return Ok(()) };
+    client.admitted();
     let target = match target {
         Ok(target) => target,
         Err(refusal) => return refuse(proxy, client, &refusal).await,

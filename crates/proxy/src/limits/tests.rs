@@ -74,3 +74,15 @@ fn a_rate_is_kept_over_all_streams_of_an_account() {
     }
     assert!((10_000_000..10_300_000).contains(&passed), "{passed} bytes in ten seconds");
 }
+
+#[test]
+fn strangers_of_one_address_are_bounded_and_leave_nothing_behind() {
+    let strangers = Strangers::new(3);
+    let peer: IpAddr = "192.0.2.1".parse().unwrap();
+    let mut there: Vec<_> = (0..3).map(|_| strangers.enter(peer).unwrap()).collect();
+    assert!(strangers.enter(peer).is_none() && strangers.enter("192.0.2.2".parse().unwrap()).is_some());
+    there.pop();
+    assert!(strangers.enter(peer).is_some());
+    drop(there);
+    assert!(strangers.by_address.lock().unwrap().is_empty());
+}

@@ -129,3 +129,23 @@ async fn the_number_of_connections_is_bounded_and_those_beyond_it_wait() {
     let served = tokio::time::timeout(Duration::from_secs(5), waiting).await.expect("a place is free");
     works(&mut served.unwrap()).await;
 }
+
+#[tokio::test]
+async fn those_who_do_not_log_in_take_no_places_of_those_who_do() {
+    let target = echo().await;
+    let proxy = start_with(&[target], |config, _| config.handshakes_per_address = 5).await;
+    let mut inside = Vec::new();
+    for _ in 0..20 {
+        inside.push(stream(proxy.address, "acme", target).await);
+    }
+    let mut strangers = Vec::new();
+    for _ in 0..5 {
+        strangers.push(connect(proxy.address).await);
+    }
+    let mut beyond = connect(proxy.address).await;
+    assert!(rest(&mut beyond).await.is_empty(), "the sixth is closed at once");
+    drop(strangers);
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    works(&mut stream(proxy.address, "acme", target).await).await;
+    works(&mut inside[0]).await;
+}

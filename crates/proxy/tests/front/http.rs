@@ -157,3 +157,15 @@ async fn a_large_chunked_body_is_passed_on_as_it_comes() {
     let length = seen.lock().unwrap()[0].len();
     assert!(length > 8 * 65_536, "{length}");
 }
+
+#[tokio::test]
+async fn a_kept_connection_does_not_hold_up_a_stop() {
+    let (target, _) = answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
+    let proxy = start_with(&[target], |config, _| config.drain_s = 20).await;
+    let mut socket = connect(proxy.address).await;
+    let get = format!("GET http://{target}/ HTTP/1.1\r\n{}\r\n", basic("acme"));
+    socket.write_all(get.as_bytes()).await.unwrap();
+    assert_eq!(header(&answer(&mut socket).await.0, "Connection"), Some("keep-alive"));
+    tokio::time::timeout(Duration::from_secs(5), proxy.stop()).await.expect("it waits for the next request");
+    assert!(rest(&mut socket).await.is_empty());
+}

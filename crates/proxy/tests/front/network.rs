@@ -190,6 +190,7 @@ async fn at_a_stop_streams_have_their_time_and_contracts_are_given_back() {
     works(&mut socket).await;
     assert!(tokio::net::TcpStream::connect(address).await.is_err(), "it takes new customers");
     drop(socket);
-    tokio::time::timeout(Duration::from_secs(5), stopping).await.unwrap().unwrap();
+    let drained = tokio::time::timeout(Duration::from_secs(5), stopping).await;
+    drained.unwrap().unwrap();
     assert_eq!(api.with(|api| (api.opened.len(), api.closed.len())), (1, 1));
 }
