@@ -10,7 +10,7 @@ mod outbox;
 mod scratch;
 mod state;
 
-pub use opening::{Contract, IncomingOpen, OpenRequest};
+pub use opening::{Contract, IncomingOpen, OpenRequest, Opens};
 
 use crate::connect::{self, Admitted, Identification};
 use crate::error::LinkError;
@@ -23,9 +23,8 @@ use state::State;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::net::TcpStream;
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, watch};
 
-pub(crate) use opening::Fresh;
 pub(crate) use outbox::HIGH_WATER_BYTES;
 pub(crate) use scratch::with_scratch;
 pub(crate) use state::StreamState;
@@ -74,7 +73,7 @@ pub(crate) struct Shared {
     /// What its streams are counted against.
     pub(crate) meter: Arc<Meter>,
     /// Where opens go; a client that carries no streams refuses them.
-    incoming: Option<mpsc::Sender<IncomingOpen>>,
+    incoming: Option<Opens>,
 }
 
 impl Link {
@@ -86,7 +85,7 @@ impl Link {
     pub async fn connect(
         address: &str,
         who: Identification,
-        incoming: Option<mpsc::Sender<IncomingOpen>>,
+        incoming: Option<Opens>,
     ) -> Result<Self, LinkError> {
         Self::connect_metered(address, who, incoming, Arc::default()).await
     }
@@ -98,7 +97,7 @@ impl Link {
     pub async fn connect_metered(
         address: &str,
         who: Identification,
-        incoming: Option<mpsc::Sender<IncomingOpen>>,
+        incoming: Option<Opens>,
         meter: Arc<Meter>,
     ) -> Result<Self, LinkError> {
         Self::connect_by(address, who, incoming, meter, &Ways::only(Transport::Direct)).await
@@ -112,7 +111,7 @@ impl Link {
     pub async fn connect_by(
         address: &str,
         who: Identification,
-        incoming: Option<mpsc::Sender<IncomingOpen>>,
+        incoming: Option<Opens>,
         meter: Arc<Meter>,
         ways: &Ways,
     ) -> Result<Self, LinkError> {
@@ -121,17 +120,11 @@ impl Link {
         Ok(Self::start(admitted, who, incoming, meter))
     }
 
-    fn start(
-        admitted: Admitted,
-        who: Identification,
-        incoming: Option<mpsc::Sender<IncomingOpen>>,
-        meter: Arc<Meter>,
-    ) -> Self {
+    fn start(admitted: Admitted, who: Identification, incoming: Option<Opens>, meter: Arc<Meter>) -> Self {
         let Admitted { socket, tls, websocket, welcome, rest } = admitted;
         let transport = if websocket.is_some() { Transport::WebSocket } else { Transport::Direct };
         let clock = Clock::start();
-        let fresh = Fresh::new(who.epoch);
-        let state = State::new(tls, websocket, rest, fresh, &welcome, clock.now());
+        let state = State::new(tls, websocket, rest, &welcome, clock.now());
         let shared = Arc::new(Shared {
             socket,
             who,

@@ -88,7 +88,7 @@ impl Exit {
         self.resolver.follow_system();
     }
 
-    /// Asks the name servers for something that each of them knows: the servers of the root.
+    /// Asks the name servers for something that tells nobody anything: the addresses of the root, which has none.
     ///
     /// # Errors
     ///

@@ -5,6 +5,7 @@ use crate::config::{Config, ConfigError, LinkTransport};
 use crate::control::{Answering, Command, Control, ControlError, Reply};
 use crate::exit::{Exit, own_networks};
 use crate::gate::{Account, Gate, Limits};
+use crate::limits::Usage;
 use crate::state::{MonthCap, StateError, StateFolder, Wishes};
 use crate::status::{ByteStatus, LimitStatus, LinkStatus, PolicyStatus, Status, StreamStatus};
 use crate::uplink::{Place, Uplink};
@@ -24,7 +25,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How often what was carried is kept on the disk: so much of the count a power failure costs.
 const KEEP_EVERY_LOOKS: u32 = 10;
 /// How often addresses and name servers of this machine are looked at.
-const MACHINE_EVERY_LOOKS: u32 = 30;
+const MACHINE_EVERY_LOOKS: u32 = 60;
 /// How long a name of one of the network's servers may take.
 const SERVER_LOOKUP_TIME: Duration = Duration::from_secs(5);
 /// Addresses of the network's servers at most.
@@ -147,6 +148,8 @@ struct Node {
     /// Given by the caller in place of the file.
     given: Option<Config>,
     config: Mutex<Config>,
+    /// The usage that stands on the disk.
+    kept: Mutex<Usage>,
 }
 
 impl Node {
@@ -159,7 +162,8 @@ impl Node {
             tracing::warn!("{exact} may be reached although the rules say no (egress.allow_exact)");
         }
         let clock = Clock::start();
-        let gate = Gate::new(clock, limits(&config), state.wishes()?, state.usage(), Wall::now());
+        let usage = state.usage();
+        let gate = Gate::new(clock, limits(&config), state.wishes()?, usage, Wall::now());
         let policy = policy(&config, Vec::new());
         let exit = Exit::new(policy, config.name_servers());
         let epoch = membership.take_epoch()?;
@@ -175,7 +179,7 @@ impl Node {
             ways: ways(config.link.transport),
             retry: Notify::new(),
         };
-        Ok(Self { uplink, given, config: Mutex::new(config) })
+        Ok(Self { uplink, given, config: Mutex::new(config), kept: Mutex::new(usage) })
     }
 
     fn gate(&self) -> &Gate {
@@ -212,8 +216,13 @@ impl Node {
 
     fn look(&self, keep: bool) {
         let usage = self.gate().look(Wall::now());
-        if keep && let Err(error) = self.uplink.state.keep_usage(&usage) {
-            tracing::error!("{error}");
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whoever carries nothing writes nothing.
+        if keep && *kept != usage {
+            match self.uplink.state.keep_usage(&usage) {
+                Ok(()) => *kept = usage,
+                Err(error) => tracing::error!("{error}"),
+            }
         }
     }
 

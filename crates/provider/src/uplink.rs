@@ -10,9 +10,7 @@ pub(crate) use place::{Place, Standing};
 use crate::carry::Carrier;
 use crate::state::{Held, StateFolder};
 use client::membership::is_refused_for_good;
-use client::{
-    Code, Identification, IncomingOpen, Link, LinkError, MAX_INCOMING, Membership, Pace, Phase, Ways,
-};
+use client::{Code, Identification, IncomingOpen, Link, LinkError, Membership, Opens, Pace, Phase, Ways};
 use clock::{Clock, unix_ms};
 use link::Comeback;
 use std::borrow::Cow;
@@ -54,7 +52,7 @@ enum Over {
 impl Uplink {
     /// Until the task is dropped.
     pub(crate) async fn keep(&self) {
-        let (opens, incoming) = mpsc::channel(MAX_INCOMING);
+        let (opens, incoming) = Opens::channel(self.epoch);
         tokio::join!(self.keep_link(opens), self.carry(incoming), self.keep_token());
     }
 
@@ -77,7 +75,7 @@ impl Uplink {
         }
     }
 
-    async fn keep_link(&self, opens: mpsc::Sender<IncomingOpen>) {
+    async fn keep_link(&self, opens: Opens) {
         let mut comeback = Comeback::new();
         if let Some(pace) = self.state.pace() {
             comeback.set_pace(pace);
@@ -115,7 +113,7 @@ impl Uplink {
         }
     }
 
-    async fn dial(&self, relay: &str, opens: mpsc::Sender<IncomingOpen>) -> Result<Link, LinkError> {
+    async fn dial(&self, relay: &str, opens: Opens) -> Result<Link, LinkError> {
         let meter = Arc::clone(self.carrier.gate.meter());
         Link::connect_by(relay, self.identification(), Some(opens), meter, &self.ways).await
     }

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a fixture of tests")]
 
 use client::{
-    Contract, Family, Host, Identification, IncomingOpen, Link, LinkError, OpenRequest, Target, Transport,
-    Ways,
+    Contract, Family, Host, Identification, IncomingOpen, Link, LinkError, OpenRequest, Opens, Target,
+    Transport, Ways,
 };
 use clock::unix_ms;
 use relay::{Beat, Config, Keys, Presence, RecordError, Records, Resources, Status, Stop, Usage};
@@ -192,9 +192,10 @@ impl Network {
     }
 
     pub async fn provider_by(&self, member: Member, ways: &Ways) -> Provider {
-        let (incoming, opens) = mpsc::channel(64);
+        let who = member.who();
+        let (incoming, opens) = Opens::channel(who.epoch);
         let address = self.address.to_string();
-        let connecting = Link::connect_by(&address, member.who(), Some(incoming), Arc::default(), ways);
+        let connecting = Link::connect_by(&address, who, Some(incoming), Arc::default(), ways);
         let link = connecting.await.unwrap();
         let serving = tokio::spawn(serve(opens));
         Provider { member, link, serving }

@@ -5,14 +5,14 @@ use super::{Link, MAX_INCOMING, Shared};
 use crate::error::OpenError;
 use crate::stream::Stream;
 use ::link::message::{Contract as ContractFrame, Open, Opened, Refuse};
-use ::link::seal::{Answer, Family, Freshness, Initiator, Parties, Request, Responder, Target};
+use ::link::seal::{Answer, Family, Freshness, Initiator, Parties, Request, Responder, Stale, Target};
 use ::link::{Code, Kind, write_frame};
 use clock::unix_ms;
 use std::future::poll_fn;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use trust::{ClientId, ContractId};
 
 /// An answer may come so much later than the deadline that was named: it is on its way.
@@ -145,13 +145,25 @@ impl State {
     }
 }
 
-/// Which first messages this start has seen.
-#[derive(Debug)]
-pub(crate) struct Fresh(Freshness);
+/// Where the opens of a provider go, over whichever of its links they come, and which first messages this start has seen: one that
+/// comes again is refused also after a reconnect. Copies are cheap, and share what was seen.
+#[derive(Clone, Debug)]
+pub struct Opens {
+    to: mpsc::Sender<IncomingOpen>,
+    seen: Arc<Mutex<Freshness>>,
+}
 
-impl Fresh {
-    pub(super) fn new(epoch: u64) -> Self {
-        Self(Freshness::new(epoch))
+impl Opens {
+    /// For the start of this epoch, with the end where its opens come out; [`MAX_INCOMING`] of them wait.
+    #[must_use]
+    pub fn channel(epoch: u64) -> (Self, mpsc::Receiver<IncomingOpen>) {
+        let (to, incoming) = mpsc::channel(MAX_INCOMING);
+        (Self { to, seen: Arc::new(Mutex::new(Freshness::new(epoch))) }, incoming)
+    }
+
+    fn check(&self, seal: &[u8], request: &Request) -> Result<(), Stale> {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.check(seal, request.time_ms, request.provider_epoch, unix_ms())
     }
 }
 
@@ -306,7 +318,7 @@ impl State {
         let Some(incoming) = &shared.incoming else {
             return refuse(self.out.frames(), Code::ProtocolError, "this client carries no streams");
         };
-        let Ok(permit) = incoming.try_reserve() else {
+        let Ok(permit) = incoming.to.try_reserve() else {
             return refuse(self.out.frames(), Code::Limit, "too many opens wait here");
         };
         let contract = ContractId(open.contract);
@@ -319,8 +331,7 @@ impl State {
             Ok(read) => read,
             Err(error) => return refuse(self.out.frames(), Code::SealInvalid, &error.to_string()),
         };
-        let fresh = self.fresh.0.check(open.seal, request.time_ms, request.provider_epoch, unix_ms());
-        if let Err(stale) = fresh {
+        if let Err(stale) = incoming.check(open.seal, &request) {
             return refuse(self.out.frames(), stale.code(), &stale.to_string());
         }
         self.streams.insert(id, StreamState::new(shared, 0, shared.clock.now()));

@@ -1,7 +1,7 @@
 //! What one link knows, under its lock.
 
+use super::Shared;
 use super::outbox::Outbox;
-use super::{Fresh, Shared};
 use crate::error::{LinkError, OpenError};
 use crate::meter::{Counter, Meter};
 use ::link::message::{Refuse, Reset, Welcome, write_credit};
@@ -33,7 +33,6 @@ pub(crate) struct State {
     pub streams: HashMap<u32, StreamState>,
     pub next_stream: u32,
     pub shown: HashSet<ContractId>,
-    pub fresh: Fresh,
     pub heartbeat: Heartbeat,
     pub ping_sent_at: Option<Moment>,
     pub round_trip: Option<Duration>,
@@ -84,7 +83,6 @@ impl State {
         tls: TlsSession,
         websocket: Option<Box<Reader>>,
         rest: Vec<u8>,
-        fresh: Fresh,
         welcome: &Welcome,
         now: Moment,
     ) -> Self {
@@ -97,7 +95,6 @@ impl State {
             streams: HashMap::new(),
             next_stream: 1,
             shown: HashSet::new(),
-            fresh,
             heartbeat: Heartbeat::new(interval, welcome.ping_misses, fastrand::u64(..), now),
             ping_sent_at: None,
             round_trip: None,

@@ -3,6 +3,7 @@
 use crate::relay_support::echo;
 use crate::support::{Home, SOON, allow};
 use cluster::Account;
+use drill::name_server::{NameServer, Reply};
 use drill::process::{Signal, signal};
 use provider::Status;
 use std::fs;
@@ -88,6 +89,7 @@ async fn an_owner_joins_runs_asks_pauses_and_stops_a_provider() {
     let home = Home::start().await;
     let target = echo().await;
     let mut machine = Machine::new();
+    let dns = NameServer::start(|_| Reply::NoSuchName).unwrap();
     let code = JoinCode::generate().unwrap().reveal();
 
     // The code comes by standard input: it is on no command line, in no file and in no log.
@@ -138,9 +140,21 @@ async fn an_owner_joins_runs_asks_pauses_and_stops_a_provider() {
     machine.write(&machine.state().join("provider.toml"), "[egress]\nports = \"lots\"\n");
     let reload = machine.run(&["reload"]);
     assert!(String::from_utf8_lossy(&reload.stderr).contains("line 2"), "{reload:?}");
-    machine.write(&machine.state().join("provider.toml"), "[limits]\nstreams = 7\n");
+    machine.write(
+        &machine.state().join("provider.toml"),
+        &format!("[limits]\nstreams = 7\n[dns]\nservers = [\"{}\"]\n", dns.address()),
+    );
     assert!(machine.run(&["reload"]).status.success());
     assert_eq!(machine.status().unwrap().limits.streams, 7);
+
+    let doctor = machine.run(&["doctor", "--json"]);
+    let findings: Vec<serde_json::Value> = serde_json::from_slice(&doctor.stdout).unwrap();
+    let health =
+        |about: &str| findings.iter().find(|finding| finding["about"] == about).unwrap()["health"].clone();
+    for about in ["user", "configuration", "link", "clock", "server", "own addresses", "descriptors", "names"]
+    {
+        assert_eq!(health(about), "fine", "{findings:#?}");
+    }
 
     assert!(machine.run(&["pause"]).status.success());
     drop(stream);

@@ -4,8 +4,9 @@ use crate::fixtures::Server;
 use crate::support::{Running, api, joined};
 use client::Code;
 use clock::unix_ms;
-use link::Frame;
-use link::message::{Hello, Refuse, Welcome};
+use link::message::{Hello, Open, Refuse, Welcome};
+use link::seal::{Family, Host, Initiator, Parties, Request, Target};
+use link::{Frame, Kind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -34,6 +35,8 @@ enum Act {
     Nonsense,
     /// Takes it in, and keeps it.
     Keep,
+    /// Takes it in, hands it an OPEN with this first message, notes what it answers, and breaks off.
+    Open(Vec<u8>, Arc<Mutex<Vec<Option<Code>>>>),
 }
 
 struct Script {
@@ -115,12 +118,44 @@ async fn play(mut socket: TcpStream, session: TlsSession, act: Act) {
     }
     let _ = stream.write_all(&out).await;
     let _ = stream.flush().await;
+    if let Act::Open(seal, answers) = &act {
+        let answer = open(&mut stream, seal).await;
+        answers.lock().unwrap().push(answer);
+    }
     if matches!(act, Act::Keep) {
         while stream.read_buf(&mut received).await.unwrap_or(0) > 0 {
             received.clear();
         }
     }
     tokio::time::sleep(Duration::from_millis(50)).await;
+}
+
+/// Hands over an OPEN; the code of the refusal, or `None` if it was taken.
+async fn open(stream: &mut TlsStream<TcpStream>, seal: &[u8]) -> Option<Code> {
+    let open = Open {
+        provider: None,
+        opener: Some(uuid::Uuid::from_u128(8)),
+        contract: uuid::Uuid::from_u128(9),
+        deadline_ms: 5_000,
+        hops: 1,
+        window_bytes: 262_144,
+        seal,
+    };
+    let mut out = Vec::new();
+    open.write(1, &mut out);
+    stream.write_all(&out).await.unwrap();
+    stream.flush().await.unwrap();
+    let mut received = Vec::new();
+    loop {
+        match Frame::parse(&received).unwrap() {
+            Some(frame) if frame.header.kind == Some(Kind::Refuse) => {
+                return Some(Refuse::decode(frame.payload).unwrap().code);
+            }
+            Some(frame) if frame.header.kind == Some(Kind::Opened) => return None,
+            Some(frame) => drop(received.drain(..frame.bytes())),
+            None => assert!(stream.read_buf(&mut received).await.unwrap() > 0, "it has left"),
+        }
+    }
 }
 
 fn welcome(epoch: u64) -> Welcome {
@@ -192,4 +227,33 @@ async fn a_wait_that_the_relay_names_is_kept() {
     tokio::time::sleep(Duration::from_millis(1_200)).await;
     assert_eq!(script.dials(), 1);
     provider.until("connected", |status| status.link.state == "connected").await;
+}
+
+/// A relay that keeps a sealed message and shows it again gains nothing by breaking the connection in between.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replayed_sealed_message_is_refused_also_after_a_reconnect() {
+    let answers: Arc<Mutex<Vec<Option<Code>>>> = Arc::default();
+    let script = Script::start(vec![Act::WelcomeThenBreak]).await;
+    let folder = joined(&script.api).await;
+    let provider = Running::start(folder, "");
+    let connected = provider.until("known", |status| status.link.connections > 0).await;
+    let parties = Parties {
+        network: script.api.network().0,
+        provider: provider.client().0,
+        opener: uuid::Uuid::from_u128(8),
+        contract: uuid::Uuid::from_u128(9),
+    };
+    let request = Request {
+        time_ms: unix_ms(),
+        provider_epoch: connected.epoch.unwrap(),
+        target: Target { host: Host::Name("127.0.0.1".to_owned()), port: 80 },
+        family: Family::Any,
+    };
+    let (_, seal) = Initiator::new(&[7; 32], &provider.seal_key(), &parties, &request).unwrap();
+    let act = Act::Open(seal, Arc::clone(&answers));
+    *script.acts.lock().unwrap() = vec![act.clone(), act, Act::Keep];
+    provider
+        .until("through", |status| status.link.state == "connected" && answers.lock().unwrap().len() == 2)
+        .await;
+    assert_eq!(*answers.lock().unwrap(), [None, Some(Code::Replayed)]);
 }

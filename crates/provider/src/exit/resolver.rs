@@ -118,9 +118,9 @@ impl Resolver {
     pub(super) async fn try_servers(&self) -> Result<(), ResolverError> {
         let resolver = self.current.lock().unwrap_or_else(PoisonError::into_inner).resolver.clone();
         let resolver = resolver.ok_or_else(|| ResolverError::None("they cannot be read".to_owned()))?;
-        match timeout(LOOKUP_TIME_MAX, resolver.lookup(rr::Name::root(), RecordType::NS)).await {
+        match timeout(LOOKUP_TIME_MAX, resolver.lookup(rr::Name::root(), RecordType::A)).await {
             Ok(Ok(_)) => Ok(()),
-            // Whoever says "no such thing" has answered.
+            // It has none: whoever says so has answered.
             Ok(Err(error)) if error.is_no_records_found() => Ok(()),
             Ok(Err(error)) => Err(ResolverError::Silent(error.to_string())),
             Err(_) => Err(ResolverError::Silent("no answer in time".to_owned())),
