@@ -142,6 +142,12 @@ pub(crate) enum Up {
         #[arg(long)]
         json: bool,
     },
+    /// Make a code with which one client may join, within ten minutes: to be piped into `holdfast provider join`
+    Code {
+        /// What may join with it: provider, app or proxy
+        #[arg(long, default_value = "provider")]
+        role: trust::Role,
+    },
     /// Stop it, and wait until it has stopped
     Stop,
     /// Remove the network for good: database, keys, name

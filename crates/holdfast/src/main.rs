@@ -7,6 +7,7 @@ mod log;
 mod output;
 mod provider;
 mod proxy;
+mod roles;
 mod serve;
 mod up;
 

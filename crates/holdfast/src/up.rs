@@ -1,15 +1,15 @@
 //! `holdfast up`, `holdfast init`, and what `up` starts.
 
 use crate::cli::{InitArgs, Made, Up, UpArgs, UpChildArgs};
-use crate::{output, serve};
+use crate::{output, roles, serve};
 use anyhow::{Context as _, bail};
 use rustix::process::Signal;
 use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use supervisor::{
-    DataFolder, InitOptions, Lines, Phase, Programs, State, Status, UpOptions, become_child, drop_root,
-    exec_postgres, reset, status, stop,
+    DataFolder, InitOptions, Lines, Owner, Phase, Programs, State, Status, UpOptions, become_child,
+    drop_root, exec_postgres, reset, status, stop,
 };
 
 /// Starts a network and stays, or looks at one that runs.
@@ -18,6 +18,11 @@ pub(crate) fn up(options: UpArgs) -> anyhow::Result<ExitCode> {
     match options.command {
         None => start(path, options.made),
         Some(Up::Status { json }) => tell(&DataFolder::open(&path)?, json),
+        Some(Up::Code { role }) => {
+            let owner = Owner::open(&DataFolder::open(&path)?)?;
+            output::result(&runtime()?.block_on(owner.join_code(role))?);
+            Ok(ExitCode::SUCCESS)
+        }
         Some(Up::Stop) => {
             runtime()?.block_on(stop(&DataFolder::open(&path)?))?;
             output::result("stopped");
@@ -55,6 +60,11 @@ pub(crate) fn child(options: &UpChildArgs) -> anyhow::Result<ExitCode> {
             become_child(options.parent, Signal::TERM)?;
             serve::serve(data.file("pooler.toml"), false)
         }
+        "roles" => {
+            become_child(options.parent, Signal::TERM)?;
+            roles::run(&data)?;
+            Ok(ExitCode::SUCCESS)
+        }
         other => bail!("no child is called {other}"),
     }
 }
@@ -86,7 +96,10 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
 }
 
 fn describe(lines: &Lines) -> String {
-    format!("up. Try it in another terminal (Ctrl-C here stops all):\n\n  {}\n", lines.psql)
+    format!(
+        "up. Try it in another terminal (Ctrl-C here stops all):\n\n  {}\n\n  {}\n\nA second provider joins with\n\n  {}\n",
+        lines.curl, lines.psql, lines.join
+    )
 }
 
 fn tell(data: &DataFolder, json: bool) -> anyhow::Result<ExitCode> {
@@ -112,7 +125,8 @@ fn page(state: &State) -> String {
         Phase::Up => "up",
         Phase::Stopping => "stopping",
     };
-    let mut page = format!("{phase}, process {}, network {}\n", state.pid, state.network);
+    let network = state.network.map_or_else(|| "not yet made".to_owned(), |network| network.to_string());
+    let mut page = format!("{phase}, process {}, network {network}\n", state.pid);
     for child in &state.children {
         let doing =
             child.pid.map_or_else(|| "waits to be started".to_owned(), |pid| format!("process {pid}"));
@@ -123,7 +137,7 @@ fn page(state: &State) -> String {
         page.push_str(&format!("  {:<10} {doing}{past}\n", child.name));
     }
     if let Some(lines) = &state.lines {
-        page.push_str(&format!("\n  {}\n", lines.psql));
+        page.push_str(&format!("\n  {}\n  {}\n  {}\n", lines.curl, lines.psql, lines.join));
     }
     page
 }

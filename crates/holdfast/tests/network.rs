@@ -6,3 +6,5 @@
 mod house;
 #[path = "network/life.rs"]
 mod life;
+#[path = "network/providers.rs"]
+mod providers;

@@ -34,12 +34,16 @@ const READY_LOOK: Duration = Duration::from_millis(50);
 pub struct Programs {
     /// Called as `PROGRAM up-child PARENT NAME FOLDER`; NAME is `postgres`, `pooler` or `roles`.
     pub holdfast: PathBuf,
+    /// How people call this program: it stands in the lines that are printed.
+    pub typed: String,
 }
 
 impl Default for Programs {
     /// The program of this process, also where its path may not be entered any more.
     fn default() -> Self {
-        Self { holdfast: PathBuf::from("/proc/self/exe") }
+        let typed =
+            std::env::current_exe().map_or_else(|_| "holdfast".to_owned(), |path| path.display().to_string());
+        Self { holdfast: PathBuf::from("/proc/self/exe"), typed }
     }
 }
 

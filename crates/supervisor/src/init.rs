@@ -60,6 +60,12 @@ pub fn init(data: &DataFolder, options: &InitOptions) -> Result<Initialised, UpE
     Ok(Initialised { data: data.clone(), network: root.network(), settings, secrets, link })
 }
 
+/// The network's root key, if there is one.
+pub(crate) fn root_key(data: &DataFolder) -> Result<Option<RootKey>, UpError> {
+    let text = data.read(ROOT_KEY)?;
+    text.map(|text| read_key(data, ROOT_KEY, &text, RootKey::from_seed)).transpose()
+}
+
 /// The key of that file; made and written if there is none. Never replaced: a network's name hangs on it.
 fn key<K>(
     data: &DataFolder,
@@ -69,13 +75,22 @@ fn key<K>(
     seed: impl Fn(&K) -> &[u8; 32],
 ) -> Result<K, UpError> {
     if let Some(text) = data.read(name)? {
-        let bytes = BASE64_URL_SAFE_NO_PAD.decode(text.trim());
-        let bytes = bytes.map_err(|_| data.damaged(name, "not a key in base64url"))?;
-        return read(&bytes).map_err(|error| data.damaged(name, error));
+        return read_key(data, name, &text, read);
     }
     let key = generate()?;
     data.write(name, &format!("{}\n", BASE64_URL_SAFE_NO_PAD.encode(seed(&key))))?;
     Ok(key)
+}
+
+fn read_key<K>(
+    data: &DataFolder,
+    name: &str,
+    text: &str,
+    read: impl Fn(&[u8]) -> Result<K, trust::KeyError>,
+) -> Result<K, UpError> {
+    let bytes = BASE64_URL_SAFE_NO_PAD.decode(text.trim());
+    let bytes = bytes.map_err(|_| data.damaged(name, "not a key in base64url"))?;
+    read(&bytes).map_err(|error| data.damaged(name, error))
 }
 
 #[cfg(test)]

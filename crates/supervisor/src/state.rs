@@ -3,8 +3,11 @@
 use crate::data::DataFolder;
 use crate::error::UpError;
 use crate::up::Lines;
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use trust::NetworkId;
@@ -44,8 +47,8 @@ pub struct ChildState {
 pub struct State {
     /// The process of `up`.
     pub pid: u32,
-    /// The network.
-    pub network: NetworkId,
+    /// The network; absent while its keys are being made.
+    pub network: Option<NetworkId>,
     /// When it was started, ms since 1970.
     pub started_at_ms: u64,
     /// Where it is.
@@ -70,12 +73,21 @@ pub enum Status {
 /// # Errors
 /// It cannot be read.
 pub fn status(data: &DataFolder) -> Result<Status, UpError> {
-    match Lock::take(data) {
-        Ok(_not_up) => Ok(Status::Down),
-        Err(UpError::AlreadyUp { .. }) => {
-            Ok(read(data)?.map_or(Status::Down, |state| Status::Running(Box::new(state))))
+    // Looking leaves nothing behind: whoever looks may be another user than the one who runs it.
+    let path = data.file(LOCK);
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Status::Down),
+        Err(source) => return Err(UpError::Disk { what: "open", path, source }),
+    };
+    match file.try_lock_shared() {
+        Ok(()) => Ok(Status::Down),
+        Err(TryLockError::WouldBlock) => {
+            // What a killed one has left, in the moment before the next one has written its own.
+            let state = read(data)?.filter(|state| is_alive(state.pid));
+            Ok(state.map_or(Status::Down, |state| Status::Running(Box::new(state))))
         }
-        Err(error) => Err(error),
+        Err(TryLockError::Error(source)) => Err(UpError::Disk { what: "lock", path, source }),
     }
 }
 
@@ -103,6 +115,12 @@ impl Lock {
             Err(TryLockError::Error(source)) => Err(disk("lock")(source)),
         }
     }
+}
+
+fn is_alive(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    // Another user's process may not be signalled, but is there.
+    pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH))
 }
 
 fn read(data: &DataFolder) -> Result<Option<State>, UpError> {

@@ -14,7 +14,8 @@ const LIMIT: Duration = Duration::from_secs(90);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// What stands in a data folder. Nothing else is removed.
-const OURS: [&str; 24] = [
+const OURS: [&str; 25] = [
+    "api",
     "api.crt",
     "api.key",
     "api.toml",

@@ -8,6 +8,7 @@ use crate::data::DataFolder;
 use crate::error::UpError;
 use crate::init::{InitOptions, Initialised, init};
 use crate::preflight::{self, Severity};
+use crate::provision::Owner;
 use crate::state::{Board, ChildState, Lock, Phase, State};
 use ::cluster::Binaries;
 use clock::unix_ms;
@@ -20,6 +21,7 @@ use store::DirectPath;
 use store::migrate::{Passwords, migrate};
 use tokio::net::TcpStream;
 use tokio::signal::unix::{SignalKind, signal};
+use trust::JoinLink;
 
 const POSTGRES: Kind = Kind {
     name: "postgres",
@@ -33,6 +35,13 @@ const POOLER: Kind = Kind {
     stop: Signal::INT,
     stop_limit: Duration::from_secs(10),
     start_limit: Duration::from_secs(15),
+};
+
+const ROLES: Kind = Kind {
+    name: "roles",
+    stop: Signal::TERM,
+    stop_limit: Duration::from_secs(45),
+    start_limit: Duration::from_secs(60),
 };
 
 /// How a network is brought up.
@@ -51,6 +60,37 @@ pub struct UpOptions {
 pub struct Lines {
     /// Asks the database through the pooler.
     pub psql: String,
+    /// Fetches the demonstration page through the proxy and a provider.
+    pub curl: String,
+    /// Makes a code, and lets a provider join with it; the code goes from one to the other and is seen nowhere.
+    pub join: String,
+    /// Where others join.
+    pub join_link: JoinLink,
+}
+
+impl Lines {
+    fn new(owner: &Owner, program: &str, psql: String) -> Self {
+        let settings = owner.settings();
+        let (proxy, target) = (settings.public(settings.ports.proxy), settings.ports.demonstration);
+        let login = shell_quoted(&owner.curl_login().display().to_string());
+        let curl = format!("curl --proxy socks5h://{proxy} --config {login} http://127.0.0.1:{target}/");
+        let program = shell_quoted(program);
+        let folder = shell_quoted(&owner.data().path().display().to_string());
+        let link = owner.link();
+        let join = format!(
+            "{program} up code --data {folder} | {program} provider join {link} --state second && {program} provider up --state second"
+        );
+        Self { psql, curl, join, join_link: link.clone() }
+    }
+}
+
+/// A word of a shell's line.
+fn shell_quoted(text: &str) -> String {
+    if text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-+".contains(&byte)) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
 }
 
 /// Brings the network up, tells through `say` what it does, and keeps it up until it is told to stop (INT, TERM).
@@ -61,14 +101,16 @@ pub struct Lines {
 pub async fn up(options: &UpOptions, say: &dyn Fn(&str), ready: impl FnOnce(&Lines)) -> Result<(), UpError> {
     let data = DataFolder::create(&options.data)?;
     let lock = Lock::take(&data)?;
+    // At once: what stands there is of an earlier start.
+    let board = board(&data, lock);
     let made = init(&data, &options.init)?;
+    board.change(|state| state.network = Some(made.network));
     let findings = preflight::check(&data, &made.settings, unix_ms());
     if findings.iter().any(|finding| finding.severity == Severity::Error) {
         return Err(UpError::Preflight(findings));
     }
     findings.iter().for_each(|finding| say(&finding.to_string()));
-    let network =
-        Network { board: board(&data, lock, &made), made, data, programs: options.programs.clone() };
+    let network = Network { board, made, data, programs: options.programs.clone() };
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| network.no_signals(error))?;
     let mut terminate = signal(SignalKind::terminate()).map_err(|error| network.no_signals(error))?;
     let mut started = Vec::new();
@@ -122,7 +164,20 @@ impl Network {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let pooler = self.launch(started, POOLER);
         pooler.ready(&self.data, &self.board, async |_| answers(address).await).await?;
-        Ok(Lines { psql })
+        files::write_roles(&self.made)?;
+        let owner = Owner::open(&self.data)?;
+        let ports = self.made.settings.ports;
+        say(&format!(
+            "api, relay, worker, proxy, one provider (ports {}, {}, {})",
+            ports.api, ports.relay, ports.proxy
+        ));
+        let target = SocketAddr::from((Ipv4Addr::LOCALHOST, ports.demonstration));
+        say(&format!(
+            "warning: our own provider may reach {target}, the demonstration target, although the rules say no"
+        ));
+        let roles = self.launch(started, ROLES);
+        roles.ready(&self.data, &self.board, async |_| owner.page_comes().await).await?;
+        Ok(Lines::new(&owner, &self.programs.typed, psql))
     }
 
     /// Brings the database to this program's schema, and gives its users their passwords.
@@ -162,10 +217,10 @@ impl Network {
     }
 }
 
-fn board(data: &DataFolder, lock: Lock, made: &Initialised) -> Board {
+fn board(data: &DataFolder, lock: Lock) -> Board {
     let state = State {
         pid: std::process::id(),
-        network: made.network,
+        network: None,
         started_at_ms: unix_ms(),
         phase: Phase::Starting,
         children: Vec::new(),

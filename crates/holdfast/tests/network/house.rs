@@ -2,8 +2,10 @@
 
 use serde_json::Value;
 use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -20,6 +22,7 @@ const LAST_PORT: u16 = 20_000;
 pub(crate) struct House {
     up: Option<Child>,
     folder: TempDir,
+    place: PathBuf,
     first_port: u16,
     _ports: File,
 }
@@ -31,8 +34,12 @@ impl House {
         // Started by root, it becomes another user, who must be able to pass.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o711)).unwrap();
         let (first_port, _ports) = lease_ports();
-        let mut house = Self { up: None, folder, first_port, _ports };
+        let place = folder.path().join("place");
+        fs::create_dir(&place).unwrap();
+        let mut house = Self { up: None, folder, place, first_port, _ports };
         house.start_again();
+        let owner = fs::metadata(house.data()).unwrap();
+        std::os::unix::fs::chown(&house.place, Some(owner.uid()), Some(owner.gid())).unwrap();
         house
     }
 
@@ -94,8 +101,29 @@ impl House {
     pub(crate) fn psql(&self, sql: &str) -> Option<String> {
         let status = self.status();
         let line = status["lines"]["psql"].as_str()?;
-        let output = shell(&format!("PGCONNECT_TIMEOUT=5 {line} -X -At -c '{sql}'"));
+        let output = self.shell(&format!("PGCONNECT_TIMEOUT=5 {line} -X -At -c '{sql}'"));
         output.status.success().then(|| String::from_utf8(output.stdout).unwrap().trim().to_owned())
+    }
+
+    /// A folder that belongs to whoever the network runs as: what a user types is run there, as that user.
+    pub(crate) fn place(&self) -> &Path {
+        &self.place
+    }
+
+    pub(crate) fn program(&self) -> &'static str {
+        env!("CARGO_BIN_EXE_holdfast")
+    }
+
+    /// Runs a line as a user would paste it.
+    pub(crate) fn shell(&self, line: &str) -> Output {
+        shell_as(line, &self.place).output().unwrap()
+    }
+
+    /// A code for a provider.
+    pub(crate) fn code(&self) -> String {
+        let output = self.holdfast(&["up", "code"]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
     /// Waits for `up` to end, and says with which code.
@@ -132,9 +160,20 @@ impl Drop for House {
     }
 }
 
-/// Runs a line as a user would paste it.
-pub(crate) fn shell(line: &str) -> Output {
-    Command::new("sh").args(["-c", line]).stdin(Stdio::null()).output().unwrap()
+/// A line of a shell in that folder; if the test is root's, as the folder's owner.
+pub(crate) fn shell_as(line: &str, place: &Path) -> Command {
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", line])
+        .current_dir(place)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let owner = fs::metadata(place).unwrap();
+    if rustix::process::geteuid().is_root() && owner.uid() != 0 {
+        command.uid(owner.uid()).gid(owner.gid());
+    }
+    command
 }
 
 pub(crate) fn is_alive(pid: u32) -> bool {

@@ -1,7 +1,6 @@
 use super::*;
 use crate::state::{ChildState, Lock, Phase, State};
 use std::os::unix::fs::PermissionsExt as _;
-use trust::NetworkId;
 
 const KIND: Kind = Kind {
     name: "roles",
@@ -17,7 +16,7 @@ fn stage(script: &str) -> (tempfile::TempDir, DataFolder, Board, Programs) {
     data.folder("log").unwrap();
     let state = State {
         pid: std::process::id(),
-        network: NetworkId([1; 32]),
+        network: None,
         started_at_ms: 0,
         phase: Phase::Starting,
         children: vec![ChildState {
@@ -33,7 +32,7 @@ fn stage(script: &str) -> (tempfile::TempDir, DataFolder, Board, Programs) {
     let program = data.file("program");
     fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
-    (folder, data, board, Programs { holdfast: program })
+    (folder, data, board, Programs { holdfast: program, typed: String::new() })
 }
 
 fn is_alive(pid: u32) -> bool {

@@ -1,0 +1,86 @@
+//! A relay from its file: `relay.toml`.
+
+use anyhow::Context as _;
+use relay::{Config, Database, KeyKeeper, Resources, Status, Stop};
+use rustls::ServerConfig;
+use serde::Deserialize;
+use std::fs;
+use std::future::Future;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use store::DatabaseConfig;
+use tokio::sync::watch;
+use trust::{NetworkId, RelayId, RoleCertificate};
+
+const ID_FILE: &str = "relay-id";
+
+/// The whole file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RelayFile {
+    /// The network's name.
+    network: NetworkId,
+    /// PEM: the role's certificate, then the root's.
+    certificate: PathBuf,
+    /// PEM: its key.
+    certificate_key: PathBuf,
+    /// The way to the database.
+    database: DatabaseConfig,
+    /// Everything else.
+    #[serde(default)]
+    relay: Config,
+}
+
+pub(super) fn read(path: &Path) -> anyhow::Result<RelayFile> {
+    Ok(store::config::read_toml(path)?)
+}
+
+/// Runs until `stop`, and then ends at once.
+pub(super) async fn run(file: RelayFile, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
+    let RelayFile { network, certificate, certificate_key, database, relay: config } = file;
+    let text =
+        |path: &Path| fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()));
+    let certificate = RoleCertificate::from_pem(&text(&certificate)?, &text(&certificate_key)?)?;
+    let tls = trust::server_config(&certificate, &[link::ALPN, b"http/1.1"])?;
+    let mut tls = ServerConfig::clone(&tls);
+    // Hellos sign keying material of their connection.
+    tls.key_log = tls::exporting();
+    let (_tls, tls) = watch::channel(Arc::new(tls));
+    let store = database.open(network)?;
+    let keeper = KeyKeeper::new(store.clone(), network, &config.state_folder)?;
+    let relay = relay_id(&config.state_folder)?;
+    let resources = Resources {
+        relay,
+        tls,
+        keys: keeper.keys(),
+        unknown_key: keeper.unknown_key(),
+        records: Database::new(store, relay),
+        status: watch::Sender::new(Status::default()),
+    };
+    let (told, stopped) = watch::channel(Stop::No);
+    let run = relay::run(config, resources, stopped);
+    tokio::pin!(run);
+    tokio::select! {
+        ended = &mut run => return Ok(ended?),
+        () = keeper.run() => {}
+        () = stop => {}
+    }
+    told.send_replace(Stop::Now);
+    Ok(run.await?)
+}
+
+/// Who this relay is, made once for its state folder.
+fn relay_id(folder: &Path) -> anyhow::Result<RelayId> {
+    let path = folder.join(ID_FILE);
+    match fs::read_to_string(&path) {
+        Ok(text) => text.trim().parse().with_context(|| format!("{} is damaged", path.display())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let id = RelayId::random();
+            let fresh = path.with_extension("new");
+            fs::write(&fresh, id.to_string()).and_then(|()| fs::rename(&fresh, &path))?;
+            Ok(id)
+        }
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+    }
+}
