@@ -159,11 +159,14 @@ async fn a_worker_outlives_a_database_that_comes_and_goes_and_another_takes_over
     assert!(!one.is_finished());
     house.way.refuse_new(false);
     house.spent(MIB).await;
+    let (worker, end) = (house.store(Writer::Worker), Instant::now() + Duration::from_secs(20));
+    while worker.cursor("late_reports").await.unwrap().is_none() {
+        assert!(Instant::now() < end, "the late reports were never looked at");
+        sleep(Duration::from_millis(20)).await;
+    }
     one.abort();
     let _ = one.await;
     house.report(contract, 2, MIB).await;
-    let cursor = house.store(Writer::Worker).cursor("late_reports").await.unwrap();
-    assert!(cursor.is_some());
     let two = tokio::spawn(worker::run(house.config(), std::future::pending()));
     house.spent(2 * MIB).await;
     two.abort();
