@@ -278,7 +278,12 @@ async fn a_database_that_is_gone_is_asked_at_a_growing_pace_and_found_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_caller_that_stops_while_a_connection_is_opened_leaves_it_to_the_next() {
     let house = House::start();
-    let pool = house.pool(PoolOptions { connections: 1, acquire_ms: 5_000, ..PoolOptions::default() });
+    let pool = house.pool(PoolOptions {
+        connections: 1,
+        acquire_ms: 5_000,
+        cancel_after_ms: 5_000,
+        ..PoolOptions::default()
+    });
     house.relay.delay_bytes(Direction::Up, Duration::from_millis(100));
     for _ in 0..5 {
         let _ = timeout(Duration::from_millis(30), query(&pool, "select 1::text")).await;
