@@ -6,7 +6,8 @@ use trust::api::{ErrorCode, PROOF_HEADER, TOKEN_SCHEME};
 use trust::{ClientClaims, RequestProof, Role, TokenError};
 
 use crate::answer::Refusal;
-use crate::app::App;
+use crate::app::{App, Refused};
+use crate::handlers::accounts::lock;
 use crate::passwords::sha256;
 
 /// Who may use a route. There is no default: a route without it does not compile.
@@ -88,6 +89,7 @@ pub(crate) async fn check(app: &App, access: Access, asking: &Asking<'_>) -> Res
     }
 }
 
+const REVOKED: &str = "this client was revoked";
 const ALL_ROLES: [Role; 3] = [Role::Provider, Role::App, Role::Proxy];
 
 async fn client(
@@ -102,7 +104,7 @@ async fn client(
     let valid_at_ms = if may_be_over { 0 } else { asking.now_ms };
     let claims = ClientClaims::verify(token, &documents.ring, valid_at_ms).map_err(token_refused)?;
     if documents.revocations.revokes(claims.client, claims.issued_at_s) {
-        return Err(revoked());
+        return Err(Refusal::new(ErrorCode::Revoked, REVOKED));
     }
     if !roles.contains(&claims.role) {
         let cause = format!("this path is not for a client that is a {}", claims.role);
@@ -120,8 +122,10 @@ async fn client(
             format!("the request's time is {}, the api's clock says {}", proof.time_ms, asking.now_ms);
         return Err(Refusal::new(ErrorCode::ClockSkew, cause));
     }
+    let who = Refused::Client(claims.client);
+    remembered(app, who, asking.now_ms)?;
     let Some(client) = app.store.client(claims.client).await? else {
-        return Err(Refusal::new(ErrorCode::Unauthenticated, "no such client"));
+        return Err(refuse(app, who, ErrorCode::Unauthenticated, "no such client", asking.now_ms));
     };
     let method = asking.method.as_str();
     if client.identity.thumbprint() != claims.thumbprint
@@ -129,22 +133,25 @@ async fn client(
     {
         return Err(Refusal::new(ErrorCode::ProofInvalid, "the request is not signed by the token's key"));
     }
-    if client.revoked {
-        return Err(revoked());
-    }
-    if client.disabled {
-        return Err(Refusal::new(ErrorCode::ClientDisabled, "this client was disabled by its owner"));
-    }
-    if client.account_disabled {
-        return Err(Refusal::new(ErrorCode::AccountDisabled, "the account was disabled"));
+    let no = match (client.revoked, client.disabled, client.account_disabled) {
+        (true, ..) => Some((ErrorCode::Revoked, REVOKED)),
+        (_, true, _) => Some((ErrorCode::ClientDisabled, "this client was disabled by its owner")),
+        (.., true) => Some((ErrorCode::AccountDisabled, "the account was disabled")),
+        _ => None,
+    };
+    if let Some((code, cause)) = no {
+        return Err(refuse(app, who, code, cause, asking.now_ms));
     }
     Ok(Caller::Client(Box::new(client)))
 }
 
 async fn account(app: &App, asking: &Asking<'_>, bearer: &str, operator: bool) -> Result<Caller, Refusal> {
     let hash = sha256(bearer.as_bytes());
+    let who = Refused::Bearer(hash);
+    remembered(app, who, asking.now_ms)?;
     let Some(account) = app.store.account_of_session(hash, asking.now_ms).await? else {
-        return Err(Refusal::new(ErrorCode::Unauthenticated, "the session is over: sign in again"));
+        let cause = "the session is over: sign in again";
+        return Err(refuse(app, who, ErrorCode::Unauthenticated, cause, asking.now_ms));
     };
     if account.disabled_at_ms.is_some() {
         return Err(Refusal::new(ErrorCode::AccountDisabled, "the account was disabled"));
@@ -162,6 +169,16 @@ fn token_refused(error: TokenError) -> Refusal {
     }
 }
 
-fn revoked() -> Refusal {
-    Refusal::new(ErrorCode::Revoked, "this client was revoked")
+/// Refuses again whom the database refused a moment ago: it is not asked.
+fn remembered(app: &App, who: Refused, now_ms: u64) -> Result<(), Refusal> {
+    match lock(&app.refused).get(&who, now_ms) {
+        Some((code, cause)) => Err(Refusal::new(code, cause)),
+        None => Ok(()),
+    }
+}
+
+/// Refuses, and remembers it.
+fn refuse(app: &App, who: Refused, code: ErrorCode, cause: &'static str, now_ms: u64) -> Refusal {
+    lock(&app.refused).keep(who, (code, cause), now_ms);
+    Refusal::new(code, cause)
 }

@@ -9,16 +9,22 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use store::config::read_text;
 use store::{ConfigError, DatabaseConfigError, NewAccount, Store, StoreError};
 use tokio::sync::Semaphore;
-use trust::{AccountId, CertificateError, KeyError, RoleCertificate, RootKey, TokenKey};
+use trust::api::ErrorCode;
+use trust::{AccountId, CertificateError, ClientId, KeyError, RoleCertificate, RootKey, TokenKey};
 
 use crate::config::Config;
 use crate::documents::DocumentKeeper;
 use crate::guesses::{Guesses, Neighbourhood};
+use crate::memory::Memory;
 use crate::passwords::{NoRandomness, hash_password};
 use crate::routes;
 
 /// Requests that are worked on at once.
 pub(crate) const MOST_REQUESTS: usize = 256;
+/// How long a definite refusal is given again without asking the database, ms.
+const REFUSED_MS: u64 = 15_000;
+/// How long the database's answer to whether it is ready holds, ms.
+const READINESS_MS: u64 = 500;
 /// Passwords that are hashed at once: each takes a core for a fifth of a second.
 const MOST_HASHING: usize = 2;
 
@@ -67,7 +73,18 @@ pub(crate) struct App {
     pub(crate) guesses: Mutex<Guesses<Neighbourhood>>,
     /// Wrong passwords, by the name that is guessed at.
     pub(crate) name_guesses: Mutex<Guesses<[u8; 32]>>,
+    /// Definite refusals of a moment ago.
+    pub(crate) refused: Mutex<Memory<Refused, (ErrorCode, &'static str)>>,
+    /// Whether the database could serve a moment ago.
+    pub(crate) readiness: Mutex<Memory<(), bool>>,
     hashing: Semaphore,
+}
+
+/// Who was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Refused {
+    Client(ClientId),
+    Bearer([u8; 32]),
 }
 
 impl App {
@@ -95,6 +112,8 @@ impl App {
             requests: Semaphore::new(MOST_REQUESTS),
             guesses: Mutex::default(),
             name_guesses: Mutex::default(),
+            refused: Mutex::new(Memory::new(REFUSED_MS)),
+            readiness: Mutex::new(Memory::new(READINESS_MS)),
             hashing: Semaphore::new(MOST_HASHING),
         })
     }

@@ -10,6 +10,8 @@ mod config;
 mod documents;
 mod guesses;
 mod handlers;
+mod memory;
+mod neighbours;
 mod openapi;
 mod passwords;
 mod routes;

@@ -139,13 +139,8 @@ fn unknown(headers: &HeaderMap, code: ErrorCode, cause: &str) -> Response<Body> 
 
 async fn serve(app: Arc<App>, route: &Route, params: RawPathParams, request: Request) -> Response<Body> {
     let started_ms = unix_ms();
-    let answer = match app.requests.try_acquire() {
-        Err(_) => Err(Refusal::busy()),
-        Ok(_turn) => {
-            let handled = timeout(REQUEST_LIMIT, handle(Arc::clone(&app), route, params, request)).await;
-            handled.unwrap_or_else(|_| Err(Refusal::busy()))
-        }
-    };
+    let handled = timeout(REQUEST_LIMIT, handle(Arc::clone(&app), route, params, request)).await;
+    let answer = handled.unwrap_or_else(|_| Err(Refusal::busy()));
     let took_ms = unix_ms().saturating_sub(started_ms);
     match answer {
         Ok(response) => {
@@ -165,6 +160,8 @@ async fn handle(app: Arc<App>, route: &Route, params: RawPathParams, request: Re
     let body = axum::body::to_bytes(body, route.body_max).await.map_err(|_| {
         Refusal::new(ErrorCode::TooLarge, format!("the body is cut, or longer than {} bytes", route.body_max))
     })?;
+    // Who sends slowly holds nobody up: the turn begins when the body is there.
+    let Ok(_turn) = app.requests.try_acquire() else { return Err(Refusal::busy()) };
     let now_ms = unix_ms();
     let asking = Asking {
         method: &parts.method,
@@ -178,5 +175,6 @@ async fn handle(app: Arc<App>, route: &Route, params: RawPathParams, request: Re
         return Err(Refusal::new(ErrorCode::Internal, "the server did not say who asks"));
     };
     let params = params.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
-    (route.handler)(Context { app, caller, peer, now_ms, params, uri: parts.uri, body }).await
+    let shared = Arc::clone(&app);
+    (route.handler)(Context { app: shared, caller, peer, now_ms, params, uri: parts.uri, body }).await
 }

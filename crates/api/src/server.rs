@@ -20,6 +20,7 @@ use tower_service::Service as _;
 
 use crate::app::{App, RunError};
 use crate::config::Config;
+use crate::neighbours::{Counted, Neighbours};
 use crate::routes::Peer;
 
 /// Connections at once; the next one waits in the kernel's queue.
@@ -56,6 +57,7 @@ pub(crate) async fn serve(
     let app = Arc::new(app);
     let router = app.router();
     let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let neighbours = Neighbours::default();
     let (stop, stopping) = watch::channel(false);
     tracing::info!(%address, network = %app.store.network(), "api up");
     let accept = async {
@@ -63,9 +65,14 @@ pub(crate) async fn serve(
             let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
             match listener.accept().await {
                 Ok((stream, peer)) => {
-                    let connection =
-                        Connection { router: router.clone(), peer: peer.ip(), stopping: stopping.clone() };
-                    tokio::spawn(connection.run(stream, Arc::clone(&tls), place));
+                    let peer = peer.ip();
+                    let Some(counted) = neighbours.count(peer) else {
+                        tracing::debug!(%peer, "too many connections from this address");
+                        continue;
+                    };
+                    let (router, stopping) = (router.clone(), stopping.clone());
+                    let connection = Connection { router, peer, stopping, _place: place, _counted: counted };
+                    tokio::spawn(connection.run(stream, Arc::clone(&tls)));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
@@ -94,11 +101,12 @@ struct Connection {
     router: Router,
     peer: IpAddr,
     stopping: watch::Receiver<bool>,
+    _place: OwnedSemaphorePermit,
+    _counted: Counted,
 }
 
 impl Connection {
-    async fn run(mut self, stream: TcpStream, tls: Arc<rustls::ServerConfig>, place: OwnedSemaphorePermit) {
-        let _place = place;
+    async fn run(mut self, stream: TcpStream, tls: Arc<rustls::ServerConfig>) {
         // Nagle's delay would only cost time; without the option it is merely slower.
         let _ = stream.set_nodelay(true);
         let Ok(session) = TlsSession::accept(tls, false) else { return };
@@ -108,7 +116,7 @@ impl Connection {
             Ok(Err(error)) => return tracing::debug!(peer = %self.peer, %error, "a handshake failed"),
             Err(_) => return tracing::debug!(peer = %self.peer, "a handshake took too long"),
         }
-        let (router, peer) = (self.router, Peer(self.peer));
+        let (router, peer) = (self.router.clone(), Peer(self.peer));
         let service = service_fn(move |mut request: hyper::Request<Incoming>| {
             let mut router = router.clone();
             request.extensions_mut().insert(peer);

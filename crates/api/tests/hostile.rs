@@ -1,5 +1,7 @@
 //! Requests that are none, and peers that mean no good.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 #[path = "support/support.rs"]
 mod support;
 
@@ -40,6 +42,45 @@ async fn who_says_nothing_or_only_a_part_is_let_go_and_holds_nobody_up() {
     assert!(begun.elapsed() < Duration::from_secs(12), "{:?}", begun.elapsed());
     let end = timeout(limit, async { while slow.read(&mut bytes).await.is_ok_and(|count| count > 0) {} });
     end.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_address_takes_a_bounded_number_of_connections_and_others_are_served() {
+    let house = House::start().await;
+    let port = house.link().port;
+    let mut held = Vec::new();
+    for _ in 0..300 {
+        held.push(TcpStream::connect(("127.0.0.1", port)).await.unwrap());
+    }
+    let mut closed = 0;
+    for stream in &mut held {
+        let mut byte = [0; 1];
+        let end = timeout(Duration::from_millis(5), stream.read(&mut byte)).await;
+        closed += usize::from(matches!(end, Ok(Ok(0) | Err(_))));
+    }
+    assert!((44..300).contains(&closed), "{closed} of 300 were closed");
+    let other = tokio::net::TcpSocket::new_v4().unwrap();
+    other.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+    let stream = other.connect(([127, 0, 0, 1], port).into()).await.unwrap();
+    let mut stream = house.handshake(stream).await.unwrap();
+    stream.write_all(b"GET /status HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    assert!(answer.starts_with(b"HTTP/1.1 200"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_is_refused_for_good_costs_the_database_nothing_when_asking_again() {
+    let house = House::start().await;
+    let ask = Ask::get("/v1/accounts").header("authorization", "Bearer nobodys");
+    assert_eq!(house.ask(&ask).await.refusal(), (401, "unauthenticated"));
+    let before = house.relay.counts().bytes_up;
+    for _ in 0..20 {
+        assert_eq!(house.ask(&ask).await.refusal(), (401, "unauthenticated"));
+    }
+    let spent = house.relay.counts().bytes_up - before;
+    // What the api asks by itself in that time is a few statements.
+    assert!(spent < 4_000, "{spent} bytes went to the database");
 }
 
 #[tokio::test(flavor = "multi_thread")]

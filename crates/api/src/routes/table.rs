@@ -9,7 +9,7 @@ use crate::access::Access::{Account, Client, ClientOrAccount, Operator, Public, 
 use crate::handlers::{accounts, clients, contracts, finding, grants, health, joining, proxies};
 
 /// The longest report of exits.
-const EXITS_MAX: usize = 512 * 1024;
+const EXITS_MAX: usize = 256 * 1024;
 
 macro_rules! route {
     ($method:ident $path:ident, $access:expr, $handler:path, $summary:literal) => {

@@ -200,7 +200,11 @@ impl House {
 
     /// A connection with TLS on it.
     pub(crate) async fn dial(&self) -> std::io::Result<TlsStream<TcpStream>> {
-        let stream = TcpStream::connect(self.port.address()).await?;
+        self.handshake(TcpStream::connect(self.port.address()).await?).await
+    }
+
+    /// TLS on a connection.
+    pub(crate) async fn handshake(&self, stream: TcpStream) -> std::io::Result<TlsStream<TcpStream>> {
         let tls = trust::client_config(self.network, CertificateRole::Api, &[b"http/1.1"]).unwrap();
         let session = TlsSession::connect(Arc::clone(&tls), "127.0.0.1".try_into().unwrap()).unwrap();
         let mut stream = TlsStream::new(stream, session);
