@@ -12,6 +12,7 @@ use std::time::Duration;
 use client::api::CandidatesQuery;
 use overload::Moment;
 use selection::{Candidate, Country, Fault, NoCandidate, Options, Pick, Search, Selector, Snapshot};
+use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::timeout;
 use trust::api::{CandidatesAnswer, MOST_CANDIDATES};
 use trust::{ClientId, PublicIdentity};
@@ -52,6 +53,8 @@ pub(crate) struct Directory<C> {
     control: Arc<C>,
     clock: Clock,
     state: Mutex<State>,
+    /// Held by whoever asks because customers wait: the others wait for the same answer.
+    looking: AsyncMutex<()>,
 }
 
 #[derive(Debug)]
@@ -65,15 +68,19 @@ impl<C: Control> Directory<C> {
     pub(crate) fn new(control: Arc<C>, clock: Clock, seed: u64) -> Self {
         let state =
             State { selector: Selector::new(seed), providers: HashMap::new(), windows: Windows::default() };
-        Self { control, clock, state: Mutex::new(state) }
+        Self { control, clock, state: Mutex::new(state), looking: AsyncMutex::default() }
     }
 
     /// Begins a search; asks the api first if nothing is known about what it asks for.
     pub(crate) async fn search(&self, account: &str, options: &Arc<Options>, target: &str) -> Search {
         let now = self.clock.now();
         let missing = self.lock().windows.missing(options, now);
-        for query in missing {
-            self.look(query).await;
+        if !missing.is_empty() {
+            let _looking = self.looking.lock().await;
+            let missing = self.lock().windows.missing(options, self.clock.now());
+            for query in missing {
+                self.look(query).await;
+            }
         }
         self.lock().selector.search(account, Arc::clone(options), target, now)
     }
@@ -88,8 +95,12 @@ impl<C: Control> Directory<C> {
             other => return other,
         };
         // The list may only not have shown it.
-        if let Some(provider) = lost {
-            self.look(Query::Provider(provider)).await;
+        if let Some(query) = lost.map(Query::Provider) {
+            let _looking = self.looking.lock().await;
+            let is_known = self.lock().windows.is_fresh(query, self.clock.now());
+            if !is_known {
+                self.look(query).await;
+            }
         }
         self.pick_known(search)
     }
@@ -161,6 +172,8 @@ impl<C: Control> Directory<C> {
             }
             Err(error) => {
                 tracing::debug!(%error, "candidates stay as they were last known");
+                // Not every customer waits for an answer that does not come.
+                self.lock().windows.looked(query, self.clock.now());
                 false
             }
         }

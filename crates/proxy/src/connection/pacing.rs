@@ -26,7 +26,9 @@ pub(super) async fn carry<E: Exits, C: Control>(
     opened: Opened<E::Stream>,
     account: &Arc<Account>,
 ) -> Result<(), Gone> {
-    let (socket, first) = client.take_parts()?;
+    let (socket, mut first) = client.take_parts()?;
+    // A stream that only waits owns no buffer.
+    first.shrink_to_fit();
     let Opened { stream, lease } = opened;
     let idle = proxy.config.idle();
     if account.gate().is_paced() {

@@ -84,6 +84,22 @@ async fn the_first_customer_waits_for_the_list_and_the_next_ones_do_not() {
 }
 
 #[tokio::test]
+async fn customers_who_wait_for_the_list_wait_for_one_answer() {
+    let (directory, network) = directory(200, vec![candidate(1, "de", 1)]);
+    let directory = Arc::new(directory);
+    let waiting: Vec<_> = (0..100)
+        .map(|_| {
+            let directory = Arc::clone(&directory);
+            tokio::spawn(async move { pick(&directory, "").await.is_ok() })
+        })
+        .collect();
+    for waiter in waiting {
+        assert!(waiter.await.unwrap());
+    }
+    assert_eq!(network.asked.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
 async fn what_an_answer_has_no_room_for_is_asked_for_by_country_and_by_provider() {
     let mut candidates: Vec<_> = (1..=20).map(|id| candidate(id, "de", 1)).collect();
     candidates.push(candidate(99, "at", 1));

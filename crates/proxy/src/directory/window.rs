@@ -66,6 +66,12 @@ impl Windows {
         wanted
     }
 
+    /// Whether it has been looked through just now.
+    pub(super) fn is_fresh(&self, query: Query, now: Moment) -> bool {
+        let looked_at = self.0.get(&query).and_then(|used| used.looked_at);
+        looked_at.is_some_and(|looked_at| now.since(looked_at) < PART_EVERY)
+    }
+
     pub(super) fn looked(&mut self, query: Query, now: Moment) {
         self.entry(query, now).looked_at = Some(now);
     }

@@ -203,6 +203,21 @@ fn one_success_does_not_reset_the_back_off() {
     assert!(pick(&mut selector, "", now + FIRST_REST).is_ok(), "sustained success does");
 }
 
+/// Row 49: an unreachable provider was dialled without a pace.
+#[test]
+fn an_unreachable_provider_is_dialled_at_a_pace_whatever_customers_want() {
+    let mut selector = germans(1);
+    let mut dials = 0;
+    // Ten minutes, a hundred opens a second.
+    for now in (0..600_000).step_by(10) {
+        if let Ok((search, bad)) = pick(&mut selector, "", ms(now)) {
+            dials += 1;
+            selector.failed(&search, &bad, Fault::Failed, ms(now));
+        }
+    }
+    assert!((10..=30).contains(&dials), "{dials} dials");
+}
+
 #[test]
 fn opens_that_fail_together_are_one_failure() {
     let mut selector = germans(1);
