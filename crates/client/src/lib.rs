@@ -16,7 +16,7 @@ pub use ::link::{Code, Pace};
 pub use api::{Api, ApiError};
 pub use connect::Identification;
 pub use error::{LinkError, OpenError};
-pub use link::{Contract, IncomingOpen, Link, MAX_INCOMING, OpenRequest, Opens, Phase};
+pub use link::{Contract, IncomingOpen, Link, MAX_INCOMING, OpenRequest, Opens, Phase, SealedOpen};
 pub use membership::{Glance, Joining, Membership, MembershipError};
 pub use meter::{Counter, Meter};
 pub use stream::{SpliceEnd, SpliceLimits, SpliceReport, Stream};

@@ -10,7 +10,7 @@ mod outbox;
 mod scratch;
 mod state;
 
-pub use opening::{Contract, IncomingOpen, OpenRequest, Opens};
+pub use opening::{Contract, IncomingOpen, OpenRequest, Opens, SealedOpen};
 
 use crate::connect::{self, Admitted, Identification};
 use crate::error::LinkError;
@@ -30,7 +30,7 @@ pub(crate) use scratch::with_scratch;
 pub(crate) use state::StreamState;
 
 /// Opens that wait to be taken from a link; more are refused.
-pub const MAX_INCOMING: usize = 256;
+pub const MAX_INCOMING: usize = 1_024;
 
 /// How a link stands.
 #[derive(Clone, Debug)]

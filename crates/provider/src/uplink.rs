@@ -10,7 +10,7 @@ pub(crate) use place::{Place, Standing};
 use crate::carry::Carrier;
 use crate::state::{Held, StateFolder};
 use client::membership::is_refused_for_good;
-use client::{Code, Identification, IncomingOpen, Link, LinkError, Membership, Opens, Pace, Phase, Ways};
+use client::{Code, Identification, Link, LinkError, Membership, Opens, Pace, Phase, SealedOpen, Ways};
 use clock::{Clock, unix_ms};
 use link::Comeback;
 use std::borrow::Cow;
@@ -57,14 +57,20 @@ impl Uplink {
     }
 
     /// Each open in a task of its own; they end with this.
-    async fn carry(&self, mut incoming: mpsc::Receiver<IncomingOpen>) {
+    async fn carry(&self, mut incoming: mpsc::Receiver<SealedOpen>) {
         let mut streams = JoinSet::new();
         loop {
             tokio::select! {
                 open = incoming.recv() => match open {
                     Some(open) => {
                         let carrier = Arc::clone(&self.carrier);
-                        streams.spawn(async move { carrier.carry(open).await });
+                        streams.spawn(async move {
+                            // What does not open has been refused by the link.
+                            match open.unseal() {
+                                Some(open) => carrier.carry(open).await,
+                                None => carrier.ledger.refused("seal"),
+                            }
+                        });
                     }
                     None => return,
                 },

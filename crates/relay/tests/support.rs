@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a fixture of tests")]
 
 use client::{
-    Contract, Family, Host, Identification, IncomingOpen, Link, LinkError, OpenRequest, Opens, Target,
+    Contract, Family, Host, Identification, Link, LinkError, OpenRequest, Opens, SealedOpen, Target,
     Transport, Ways,
 };
 use clock::unix_ms;
@@ -253,9 +253,10 @@ impl Provider {
     }
 }
 
-async fn serve(mut opens: mpsc::Receiver<IncomingOpen>) {
+async fn serve(mut opens: mpsc::Receiver<SealedOpen>) {
     while let Some(open) = opens.recv().await {
         tokio::spawn(async move {
+            let Some(open) = open.unseal() else { return };
             let Host::Address(address) = open.target().host else {
                 return open.fail(client::Code::Policy, "names");
             };

@@ -149,14 +149,14 @@ impl State {
 /// comes again is refused also after a reconnect. Copies are cheap, and share what was seen.
 #[derive(Clone, Debug)]
 pub struct Opens {
-    to: mpsc::Sender<IncomingOpen>,
+    to: mpsc::Sender<SealedOpen>,
     seen: Arc<Mutex<Freshness>>,
 }
 
 impl Opens {
     /// For the start of this epoch, with the end where its opens come out; [`MAX_INCOMING`] of them wait.
     #[must_use]
-    pub fn channel(epoch: u64) -> (Self, mpsc::Receiver<IncomingOpen>) {
+    pub fn channel(epoch: u64) -> (Self, mpsc::Receiver<SealedOpen>) {
         let (to, incoming) = mpsc::channel(MAX_INCOMING);
         (Self { to, seen: Arc::new(Mutex::new(Freshness::new(epoch))) }, incoming)
     }
@@ -164,6 +164,69 @@ impl Opens {
     fn check(&self, seal: &[u8], request: &Request) -> Result<(), Stale> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.check(seal, request.time_ms, request.provider_epoch, unix_ms())
+    }
+}
+
+/// An OPEN as it came. To look into it costs a handshake's arithmetic, which is not done while a link is busy with its frames:
+/// whoever carries the stream does it, in a task of its own. Dropping it refuses it.
+#[derive(Debug)]
+pub struct SealedOpen {
+    shared: Arc<Shared>,
+    id: u32,
+    opener: ClientId,
+    contract: ContractId,
+    deadline: Duration,
+    window: u32,
+    /// Taken when it is opened.
+    seal: Option<Box<[u8]>>,
+}
+
+impl SealedOpen {
+    /// Looks into it. `None` if it does not open, is too old, or was here before, and has been refused; or the opener has left.
+    #[must_use]
+    pub fn unseal(mut self) -> Option<IncomingOpen> {
+        if is_cancelled(&self.shared, self.id) {
+            return None;
+        }
+        let seal = self.seal.take()?;
+        match self.read(&seal) {
+            Ok((responder, request)) => Some(IncomingOpen {
+                shared: Arc::clone(&self.shared),
+                id: self.id,
+                request,
+                opener: self.opener,
+                contract: self.contract,
+                deadline: self.deadline,
+                answer: Some((responder, self.window)),
+            }),
+            Err((code, cause)) => {
+                self.refuse(code, &cause);
+                None
+            }
+        }
+    }
+
+    fn read(&self, seal: &[u8]) -> Result<(Responder, Request), (Code, String)> {
+        let shared = &self.shared;
+        let parties = parties(shared, shared.who.client, self.opener, self.contract);
+        let private = seal_secret(shared).map_err(|_| (Code::SealInvalid, String::new()))?;
+        let read = Responder::read(&private, &parties, seal);
+        let (responder, request, _) = read.map_err(|error| (Code::SealInvalid, error.to_string()))?;
+        let fresh = shared.incoming.as_ref().map_or(Ok(()), |opens| opens.check(seal, &request));
+        fresh.map_err(|stale| (stale.code(), stale.to_string()))?;
+        Ok((responder, request))
+    }
+
+    fn refuse(&self, code: Code, cause: &str) {
+        self.shared.lock().turn_away(&self.shared, self.id, code, cause, None);
+    }
+}
+
+impl Drop for SealedOpen {
+    fn drop(&mut self) {
+        if self.seal.is_some() {
+            self.refuse(Code::Cancelled, "");
+        }
     }
 }
 
@@ -214,8 +277,7 @@ impl IncomingOpen {
     /// The opener has left: no work is to be done for it.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        let state = self.shared.lock();
-        state.ending.is_some() || state.streams.get(&self.id).is_none_or(|stream| stream.reset.is_some())
+        is_cancelled(&self.shared, self.id)
     }
 
     /// Waits until the opener has left.
@@ -321,30 +383,22 @@ impl State {
         let Ok(permit) = incoming.to.try_reserve() else {
             return refuse(self.out.frames(), Code::Limit, "too many opens wait here");
         };
-        let contract = ContractId(open.contract);
-        let opener = ClientId(open.opener.unwrap_or_default());
-        let parties = parties(shared, shared.who.client, opener, contract);
-        let Ok(private) = seal_secret(shared) else {
-            return refuse(self.out.frames(), Code::SealInvalid, "");
-        };
-        let (responder, request, _) = match Responder::read(&private, &parties, open.seal) {
-            Ok(read) => read,
-            Err(error) => return refuse(self.out.frames(), Code::SealInvalid, &error.to_string()),
-        };
-        if let Err(stale) = incoming.check(open.seal, &request) {
-            return refuse(self.out.frames(), stale.code(), &stale.to_string());
-        }
         self.streams.insert(id, StreamState::new(shared, 0, shared.clock.now()));
-        permit.send(IncomingOpen {
+        permit.send(SealedOpen {
             shared: Arc::clone(shared),
             id,
-            request,
-            opener,
-            contract,
+            opener: ClientId(open.opener.unwrap_or_default()),
+            contract: ContractId(open.contract),
             deadline: Duration::from_millis(u64::from(open.deadline_ms)),
-            answer: Some((responder, open.window_bytes)),
+            window: open.window_bytes,
+            seal: Some(open.seal.into()),
         });
     }
+}
+
+fn is_cancelled(shared: &Shared, id: u32) -> bool {
+    let state = shared.lock();
+    state.ending.is_some() || state.streams.get(&id).is_none_or(|stream| stream.reset.is_some())
 }
 
 fn parties(shared: &Shared, provider: ClientId, opener: ClientId, contract: ContractId) -> Parties {

@@ -5,6 +5,7 @@ use crate::support::{Home, SOON, allow, code};
 use client::Code;
 use drill::name_server::{NameServer, Reply};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -29,6 +30,38 @@ async fn a_stream_goes_to_the_target_and_back_and_is_counted() {
     assert_eq!(stream.read(&mut back).await.unwrap(), 0);
     let after = provider.until("at rest", |status| status.streams.now == 0).await;
     assert_eq!(after.streams.ended.get("finished"), Some(&1), "{:?}", after.streams);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_burst_of_opens_is_carried_and_ipv6_targets_are_reached() {
+    const STREAMS: usize = 600;
+    let home = Home::start().await;
+    let target = echo().await;
+    let listener = TcpListener::bind("[::1]:0").await.unwrap();
+    let six = listener.local_addr().unwrap();
+    let provider = home.provider(&allow(&[target, six])).await;
+    assert!(home.open(&provider, &six.to_string()).await.is_ok());
+    let (name, key) = (provider.client(), provider.seal_key());
+    let home = Arc::new(home);
+    let opening: Vec<_> = (0..STREAMS)
+        .map(|_| {
+            let home = Arc::clone(&home);
+            tokio::spawn(async move { home.open_at(name, key, &target.to_string()).await })
+        })
+        .collect();
+    let mut streams = Vec::new();
+    for opened in opening {
+        streams.push(opened.await.unwrap().unwrap());
+    }
+    for stream in &mut streams {
+        stream.write_all(b"x").await.unwrap();
+    }
+    for stream in &mut streams {
+        assert_eq!(timeout(SOON, stream.read_u8()).await.unwrap().unwrap(), b'x');
+    }
+    drop(streams);
+    let status = provider.until("at rest", |status| status.streams.now == 0).await;
+    assert_eq!(status.streams.taken, STREAMS as u64 + 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
