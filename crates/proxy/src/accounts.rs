@@ -65,6 +65,7 @@ pub(crate) struct Account {
 
 /// What the api said last.
 struct Login {
+    record: ProxyLogin,
     secret: Hash,
     defaults: Arc<Options>,
     disabled: bool,
@@ -125,7 +126,8 @@ impl Login {
             secret.and_then(|bytes| Hash::try_from(bytes).ok()).ok_or_else(|| nonsense("no hash"))?;
         let defaults = Options::parse(&login.selection).map_err(|error| nonsense(&error.to_string()))?;
         let disabled = login.disabled;
-        Ok(Self { secret, defaults: Arc::new(defaults), disabled, asked_at: now, used_at: now })
+        let record = login.clone();
+        Ok(Self { record, secret, defaults: Arc::new(defaults), disabled, asked_at: now, used_at: now })
     }
 }
 
@@ -307,6 +309,22 @@ impl<C: Control> Accounts<C> {
                 return;
             }
         }
+    }
+
+    /// Takes in logins of an earlier run, to be looked at again soon.
+    pub(crate) fn restore(&self, logins: &[ProxyLogin]) {
+        let now = self.clock.now();
+        let mut known = lock(&self.known);
+        for login in logins.iter().take(MAX_LOGINS) {
+            if let Ok(account) = Account::new(login, self.targets_per_minute, now) {
+                known.accounts.entry(login.name.as_str().into()).or_insert_with(|| Arc::new(account));
+            }
+        }
+    }
+
+    /// What the api said of each.
+    pub(crate) fn records(&self) -> Vec<ProxyLogin> {
+        self.all().iter().map(|account| account.login().record.clone()).collect()
     }
 
     /// Those that are known.

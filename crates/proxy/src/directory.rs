@@ -43,6 +43,7 @@ pub struct Provider {
 
 #[derive(Debug)]
 struct Listed {
+    said: trust::api::Candidate,
     provider: Arc<Provider>,
     seen_at: Moment,
 }
@@ -62,12 +63,14 @@ struct State {
     selector: Selector,
     providers: HashMap<Uuid, Listed>,
     windows: Windows,
+    /// The api answered the last question.
+    hears: bool,
 }
 
 impl<C: Control> Directory<C> {
     pub(crate) fn new(control: Arc<C>, clock: Clock, seed: u64) -> Self {
-        let state =
-            State { selector: Selector::new(seed), providers: HashMap::new(), windows: Windows::default() };
+        let selector = Selector::new(seed);
+        let state = State { selector, providers: HashMap::new(), windows: Windows::default(), hears: false };
         Self { control, clock, state: Mutex::new(state), looking: AsyncMutex::default() }
     }
 
@@ -142,6 +145,25 @@ impl<C: Control> Directory<C> {
         self.lock().selector.closed(pick, self.clock.now());
     }
 
+    /// Takes in providers of an earlier run.
+    pub(crate) fn restore(&self, candidates: Vec<trust::api::Candidate>) {
+        // Nothing is said about who is not among them.
+        let connected = u64::MAX;
+        let answer = CandidatesAnswer { candidates, now_ms: 0, connected, registered: connected };
+        let mut state = self.lock();
+        state.take_in(&answer, None, self.clock.now());
+    }
+
+    /// What the api said of each.
+    pub(crate) fn records(&self) -> Vec<trust::api::Candidate> {
+        self.lock().providers.values().map(|listed| listed.said.clone()).collect()
+    }
+
+    /// Whether the api answered the last question.
+    pub(crate) fn hears(&self) -> bool {
+        self.lock().hears
+    }
+
     /// Providers that are known.
     pub(crate) fn len(&self) -> usize {
         self.lock().providers.len()
@@ -167,13 +189,17 @@ impl<C: Control> Directory<C> {
         let answer = answer.unwrap_or_else(|_| Err(ControlError::Silent("no answer in time".into())));
         match answer {
             Ok(answer) => {
-                self.lock().take_in(query, &answer, self.clock.now());
+                let mut state = self.lock();
+                state.hears = true;
+                state.take_in(&answer, Some(query), self.clock.now());
                 true
             }
             Err(error) => {
                 tracing::debug!(%error, "candidates stay as they were last known");
                 // Not every customer waits for an answer that does not come.
-                self.lock().windows.looked(query, self.clock.now());
+                let mut state = self.lock();
+                state.hears = false;
+                state.windows.looked(query, self.clock.now());
                 false
             }
         }
@@ -185,8 +211,11 @@ impl<C: Control> Directory<C> {
 }
 
 impl State {
-    fn take_in(&mut self, query: Query, answer: &CandidatesAnswer, now: Moment) {
-        self.windows.looked(query, now);
+    /// What has been seen through a window, or is remembered.
+    fn take_in(&mut self, answer: &CandidatesAnswer, query: Option<Query>, now: Moment) {
+        if let Some(query) = query {
+            self.windows.looked(query, now);
+        }
         let mut changed = false;
         for candidate in &answer.candidates {
             let Some(provider) = provider(candidate) else { continue };
@@ -197,7 +226,8 @@ impl State {
                 Some(listed) if listed.provider.candidate.epoch > provider.candidate.epoch => {}
                 _ => {
                     changed = true;
-                    self.providers.insert(id, Listed { provider: Arc::new(provider), seen_at: now });
+                    let (said, provider) = (candidate.clone(), Arc::new(provider));
+                    self.providers.insert(id, Listed { said, provider, seen_at: now });
                 }
             }
         }
@@ -206,7 +236,9 @@ impl State {
         let before = self.providers.len();
         self.providers.retain(|_, listed| {
             let unseen = now.since(listed.seen_at);
-            !query.shows(&listed.provider.candidate) || unseen.is_zero() || (!is_whole && unseen < UNSEEN_FOR)
+            !query.is_some_and(|query| query.shows(&listed.provider.candidate))
+                || unseen.is_zero()
+                || (!is_whole && unseen < UNSEEN_FOR)
         });
         if changed || self.providers.len() != before {
             let candidates = self.providers.values().map(|listed| listed.provider.candidate.clone());

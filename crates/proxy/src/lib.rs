@@ -11,6 +11,7 @@ pub mod exits;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 pub mod http;
+mod last_known;
 mod limits;
 mod network;
 mod opener;

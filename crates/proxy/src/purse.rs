@@ -76,6 +76,14 @@ impl Block {
         self.spent.load(Ordering::Relaxed) || self.used.load(Ordering::Relaxed) >= self.bytes
     }
 
+    /// As the api gave it, and how much is used.
+    pub(crate) fn saved(&self) -> (ContractAnswer, u64) {
+        let (contract, signed) = (self.contract.id.0, self.contract.text.to_string());
+        let answer =
+            ContractAnswer { contract, signed, bytes: self.bytes, expires_at_ms: self.expires_at_ms };
+        (answer, self.used.load(Ordering::Relaxed))
+    }
+
     /// The relay has said that nothing is left of it.
     pub(crate) fn set_spent(&self) {
         self.spent.store(true, Ordering::Relaxed);
@@ -239,6 +247,13 @@ impl Purse {
     /// The block that new streams are paid from.
     pub(crate) const fn current(&self) -> Option<&Arc<Block>> {
         self.current.as_ref()
+    }
+
+    /// A block of an earlier run, of which so much was used.
+    pub(crate) fn restore(&mut self, answer: &ContractAnswer, used: u64) {
+        let block = Block::new(answer, None);
+        block.used.store(used, Ordering::Relaxed);
+        self.current = Some(Arc::new(block));
     }
 
     /// Takes the block away if it has no streams: it is to be given back.

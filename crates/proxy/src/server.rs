@@ -1,12 +1,15 @@
 //! Listeners, the tasks beside them, and the stop.
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use client::{Membership, MembershipError};
+use clock::unix_ms;
 use egress::{Policy, Ports};
 use thiserror::Error;
 use tokio::net::TcpListener;
@@ -21,6 +24,7 @@ use crate::connection::{self, Counts, Proxy};
 use crate::control::Control;
 use crate::directory::Directory;
 use crate::exits::Exits;
+use crate::last_known::{Keeper, LastKnown, SavedBlock};
 use crate::limits::Strangers;
 use crate::network::Network;
 use crate::opener::{KEPT_UNUSED, MAX_TOP_UPS, Opener};
@@ -37,6 +41,9 @@ const FAREWELL: Duration = Duration::from_secs(3);
 
 /// Every port but the one that no provider ever reaches: which of the others are reached is each provider's own matter.
 const PORTS: &str = "1-65535, 23, 135, 136, 137, 138, 139, 445, 465, 587, 3389, 5900";
+
+/// The file, in the folder of the membership, with what was last known.
+const LAST_KNOWN: &str = "last-known.json";
 
 /// Why a proxy does not run.
 #[derive(Debug, Error)]
@@ -101,7 +108,8 @@ pub async fn run(
     let network = Arc::new(Network::new(Arc::clone(&membership), epoch));
     let mut beside = JoinSet::new();
     beside.spawn(keep_token(Arc::clone(&membership)));
-    serve(config, listeners, Arc::clone(&network), membership, shutdown).await;
+    let last_known = membership.folder().join(LAST_KNOWN);
+    serve(config, listeners, Arc::clone(&network), membership, Some(last_known), shutdown).await;
     beside.shutdown().await;
     network.close();
     Ok(())
@@ -113,12 +121,13 @@ async fn keep_token(membership: Arc<Membership>) {
     tracing::error!(%error, "this proxy's token is refreshed no more");
 }
 
-/// Serves customers by any outgoing side and any api.
+/// Serves customers by any outgoing side and any api. What it knows is kept in the file `last_known`, if there is one.
 pub async fn serve<E: Exits, C: Control>(
     config: Config,
     listeners: Listeners,
     exits: Arc<E>,
     control: Arc<C>,
+    last_known: Option<PathBuf>,
     shutdown: impl Future<Output = ()>,
 ) {
     let clock = Clock::start();
@@ -144,8 +153,13 @@ pub async fn serve<E: Exits, C: Control>(
         stopping,
         config,
     });
+    let keeper_of_known = last_known.map(Keeper::new);
+    if let Some(known) = keeper_of_known.as_ref().and_then(|keeper| keeper.read(unix_ms())) {
+        proxy.restore(known);
+    }
+    let keeping = Arc::new(Mutex::new(keeper_of_known));
     let mut beside = JoinSet::new();
-    beside.spawn(refresh(Arc::clone(&proxy)));
+    beside.spawn(refresh(Arc::clone(&proxy), Arc::clone(&keeping)));
     beside.spawn(top_up(Arc::clone(&proxy), wanted));
     beside.spawn(count(Arc::clone(&proxy)));
     let connections = Arc::new(Semaphore::new(proxy.config.connections as usize));
@@ -161,7 +175,10 @@ pub async fn serve<E: Exits, C: Control>(
     // Each connection holds one of them until it ends.
     let _ = timeout(proxy.config.drain(), connections.acquire_many(all)).await;
     beside.shutdown().await;
-    proxy.opener.sweep(&proxy.accounts.all(), Duration::ZERO);
+    if proxy.opener.directory.hears() {
+        proxy.opener.sweep(&proxy.accounts.all(), Duration::ZERO);
+    }
+    proxy.remember(&keeping);
     drop(proxy);
     let _ = timeout(FAREWELL, keeper).await;
 }
@@ -198,7 +215,7 @@ async fn accept<E: Exits, C: Control>(
 }
 
 /// Candidates every second or two, logins every half minute, unused blocks.
-async fn refresh<E: Exits, C: Control>(proxy: Arc<Proxy<E, C>>) {
+async fn refresh<E: Exits, C: Control>(proxy: Arc<Proxy<E, C>>, keeping: Keeping) {
     let mut candidates = interval(proxy.config.refresh());
     candidates.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut logins = interval(REFRESH_EVERY);
@@ -209,8 +226,44 @@ async fn refresh<E: Exits, C: Control>(proxy: Arc<Proxy<E, C>>) {
             _ = logins.tick() => {
                 proxy.accounts.refresh().await;
                 proxy.opener.sweep(&proxy.accounts.all(), KEPT_UNUSED);
+                let (proxy, keeping) = (Arc::clone(&proxy), Arc::clone(&keeping));
+                // A slow disk is waited for elsewhere.
+                let _ = tokio::task::spawn_blocking(move || proxy.remember(&keeping)).await;
             }
         }
+    }
+}
+
+/// Where what is known is kept, if anywhere.
+type Keeping = Arc<Mutex<Option<Keeper>>>;
+
+impl<E: Exits, C: Control> Proxy<E, C> {
+    fn restore(&self, known: LastKnown) {
+        self.accounts.restore(&known.logins);
+        self.opener.directory.restore(known.candidates);
+        let accounts = self.accounts.all();
+        let by_name: HashMap<&str, &Arc<Account>> =
+            accounts.iter().map(|account| (&*account.name, account)).collect();
+        for block in known.blocks {
+            if let Some(account) = by_name.get(block.account.as_str()) {
+                account.purse().restore(&block.contract, block.used);
+            }
+        }
+    }
+
+    fn remember(&self, keeping: &Keeping) {
+        let mut keeper = keeping.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(keeper) = keeper.as_mut() else { return };
+        let mut known = LastKnown::default();
+        for account in self.accounts.all() {
+            let block = account.purse().current().map(|block| block.saved());
+            if let Some((contract, used)) = block {
+                known.blocks.push(SavedBlock { account: account.name.to_string(), contract, used });
+            }
+        }
+        known.logins = self.accounts.records();
+        known.candidates = self.opener.directory.records();
+        keeper.keep(known, unix_ms());
     }
 }
 

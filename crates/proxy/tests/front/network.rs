@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use trust::api::ErrorCode;
 use uuid::Uuid;
 
-use crate::support::{candidate, echo, refusal, soon, start, start_with};
+use crate::support::{candidate, echo, refusal, soon, start, start_on, start_with};
 use crate::wire::{ask, request, stream, take, works};
 
 const ONE: Uuid = Uuid::from_u128(1);
@@ -193,4 +193,35 @@ async fn at_a_stop_streams_have_their_time_and_contracts_are_given_back() {
     let drained = tokio::time::timeout(Duration::from_secs(5), stopping).await;
     drained.unwrap().unwrap();
     assert_eq!(api.with(|api| (api.opened.len(), api.closed.len())), (1, 1));
+}
+
+#[tokio::test]
+async fn with_the_api_gone_a_restarted_proxy_serves_those_whom_it_knew() {
+    let target = echo().await;
+    let file = std::env::temp_dir().join(format!("holdfast-known-{}.json", Uuid::now_v7().simple()));
+    let first = start(&[target]).await;
+    let (config, api) = (first.config.clone(), std::sync::Arc::clone(&first.api));
+    first.stop().await;
+    let before = start_on(config.clone(), std::sync::Arc::clone(&api), Some(file.clone())).await;
+    works(&mut stream(before.address, "acme-country-at", target).await).await;
+    api.with(|api| api.silent = true);
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    before.stop().await;
+    let kept = std::fs::read_to_string(&file).unwrap();
+    assert!(!kept.contains(crate::support::SECRET), "a password is written down");
+    let after = start_on(config.clone(), std::sync::Arc::clone(&api), Some(file.clone())).await;
+    for _ in 0..5 {
+        works(&mut stream(after.address, "acme-country-at", target).await).await;
+    }
+    // With the api there, a stop gives the block back, and it is not used again.
+    api.with(|api| api.silent = false);
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    after.stop().await;
+    let contracts = api.with(|api| (api.opened.len(), api.closed.len()));
+    assert_eq!(contracts, (1, 1));
+    let again = start_on(config, std::sync::Arc::clone(&api), Some(file.clone())).await;
+    works(&mut stream(again.address, "acme", target).await).await;
+    assert_eq!(api.with(|api| api.opened.len()), 2);
+    again.stop().await;
+    std::fs::remove_file(file).unwrap();
 }

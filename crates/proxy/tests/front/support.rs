@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -173,6 +174,7 @@ pub(crate) struct Running {
     pub(crate) address: SocketAddr,
     pub(crate) api: Arc<Api>,
     pub(crate) providers: Arc<Providers>,
+    pub(crate) config: Config,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<()>,
 }
@@ -236,6 +238,11 @@ pub(crate) async fn start_with(
         state.block_bytes = 1 << 30;
         change(&mut config, state);
     });
+    start_on(config, api, None).await
+}
+
+/// On an api that is there already, with what an earlier run has left in a file.
+pub(crate) async fn start_on(config: Config, api: Arc<Api>, last_known: Option<PathBuf>) -> Running {
     let providers = Arc::new(Providers::default());
     let listeners = Listeners::bind(&config).await.unwrap();
     let address = listeners.addresses()[0];
@@ -243,9 +250,15 @@ pub(crate) async fn start_with(
     let shutdown = async {
         let _ = stopped.await;
     };
-    let task =
-        tokio::spawn(proxy::serve(config, listeners, Arc::clone(&providers), Arc::clone(&api), shutdown));
-    Running { address, api, providers, stop: Some(stop), task }
+    let task = tokio::spawn(proxy::serve(
+        config.clone(),
+        listeners,
+        Arc::clone(&providers),
+        Arc::clone(&api),
+        last_known,
+        shutdown,
+    ));
+    Running { address, api, providers, config, stop: Some(stop), task }
 }
 
 /// A target that sends back what it gets, and half-closes as its peer does.
