@@ -15,6 +15,7 @@ use trust::{AccountId, CertificateError, ClientId, KeyError, RoleCertificate, Ro
 use crate::config::Config;
 use crate::documents::DocumentKeeper;
 use crate::guesses::{Guesses, Neighbourhood};
+use crate::lookups::Lookups;
 use crate::memory::Memory;
 use crate::passwords::{NoRandomness, hash_password};
 use crate::routes;
@@ -73,6 +74,8 @@ pub(crate) struct App {
     pub(crate) guesses: Mutex<Guesses<Neighbourhood>>,
     /// Wrong passwords, by the name that is guessed at.
     pub(crate) name_guesses: Mutex<Guesses<[u8; 32]>>,
+    /// Candidates of a moment ago.
+    pub(crate) lookups: Lookups,
     /// Definite refusals of a moment ago.
     pub(crate) refused: Mutex<Memory<Refused, (ErrorCode, &'static str)>>,
     /// Whether the database could serve a moment ago.
@@ -112,6 +115,7 @@ impl App {
             requests: Semaphore::new(MOST_REQUESTS),
             guesses: Mutex::default(),
             name_guesses: Mutex::default(),
+            lookups: Lookups::default(),
             refused: Mutex::new(Memory::new(REFUSED_MS)),
             readiness: Mutex::new(Memory::new(READINESS_MS)),
             hashing: Semaphore::new(MOST_HASHING),

@@ -10,6 +10,7 @@ mod config;
 mod documents;
 mod guesses;
 mod handlers;
+mod lookups;
 mod memory;
 mod neighbours;
 mod openapi;

@@ -84,6 +84,34 @@ async fn whoever_is_refused_for_good_costs_the_database_nothing_when_asking_agai
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_hundred_look_ups_in_a_row_are_few_queries() {
+    let house = House::start().await;
+    let member = house.member(trust::Role::App, None).await;
+    let (token, keys) = (member.membership.token(), member.membership.identity());
+    let count = || {
+        let sql = "select coalesce(sum(seq_scan + idx_scan), 0) from pg_stat_user_tables where relname = 'relay_beat'";
+        house.postgres.admin("select pg_stat_clear_snapshot()").unwrap();
+        house.postgres.admin(sql).unwrap()[0][0].clone().unwrap().parse::<u64>().unwrap()
+    };
+    let ask = || Ask::get("/v1/candidates").signed(&token, keys, house.network, support::now_ms());
+    assert_eq!(house.ask(&ask()).await.status, 200);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let before = count();
+    let asks: Vec<_> = (0..100).map(|_| ask()).collect();
+    let begun = Instant::now();
+    let answers = asks.iter().map(|ask| house.ask(ask));
+    let mut fine = 0;
+    for answer in answers {
+        fine += usize::from(answer.await.status == 200);
+    }
+    let took = begun.elapsed();
+    assert_eq!(fine, 100);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let queries = count() - before;
+    assert!(queries <= 3 + took.as_secs() * 2, "{queries} queries in {took:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_certificate_is_no_other_networks() {
     let house = House::start().await;
     let other = trust::RootKey::generate().unwrap().network();

@@ -103,13 +103,17 @@ pub struct CandidatesFound {
     pub registered: u64,
 }
 
-/// Live connections of providers: the highest start of each, on a relay that beats and is not about to end.
-const LIVE: &str = "SELECT DISTINCT ON (l.client) l.client, l.epoch, l.connected_at, b.address, b.beat_at
-    FROM connection l
-    JOIN network n ON n.network = l.network AND n.name = $1
-    JOIN relay_beat b ON b.relay = l.relay AND b.epoch = l.relay_epoch AND b.beat_at > $2 AND NOT b.draining
-    WHERE l.disconnected_at IS NULL
-    ORDER BY l.client, l.epoch DESC";
+/// Live connections: the highest start of each client, on a relay that beats and is not about to end. `further` narrows them.
+fn live(further: &str) -> String {
+    format!(
+        "SELECT DISTINCT ON (l.client) l.client, l.epoch, l.connected_at, b.address, b.beat_at
+         FROM connection l
+         JOIN network n ON n.network = l.network AND n.name = $1
+         JOIN relay_beat b ON b.relay = l.relay AND b.epoch = l.relay_epoch AND b.beat_at > $2 AND NOT b.draining
+         WHERE l.disconnected_at IS NULL {further}
+         ORDER BY l.client, l.epoch DESC"
+    )
+}
 
 impl Store {
     /// Says that a relay lives. An earlier start of it does not overwrite a later one: `false`, and it should end.
@@ -305,8 +309,9 @@ impl Store {
         self.pool
             .run("looking for providers", move |session| {
                 Box::pin(async move {
+                    let live = live(if provider.is_some() { "AND l.client = $4" } else { "" });
                     let sql = format!(
-                        "WITH live AS ({LIVE}), fitting AS (
+                        "WITH live AS ({live}), fitting AS (
                             SELECT c.client, c.identity, c.country FROM client c JOIN network n USING (network)
                             JOIN account a USING (account)
                             WHERE n.name = $1 AND c.role = 1 AND c.disabled_at IS NULL AND a.disabled_at IS NULL
@@ -352,8 +357,9 @@ impl Store {
         self.pool
             .run("counting providers by country", move |session| {
                 Box::pin(async move {
+                    let live = live("");
                     let sql = format!(
-                        "WITH live AS ({LIVE}) SELECT c.country, count(*) FROM live JOIN client c USING (client)
+                        "WITH live AS ({live}) SELECT c.country, count(*) FROM live JOIN client c USING (client)
                          WHERE c.role = 1 AND c.disabled_at IS NULL GROUP BY c.country ORDER BY 2 DESC, 1"
                     );
                     let values = values![

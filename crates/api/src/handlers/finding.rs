@@ -26,10 +26,12 @@ pub(crate) async fn candidates(context: Context) -> Answer {
     if limit > MOST_CANDIDATES {
         return Err(Refusal::bad(format!("'limit' is at most {MOST_CANDIDATES}")));
     }
-    let limit = u32::try_from(limit).unwrap_or(0);
-    let (now_ms, silence_ms) = (context.now_ms, context.app.relay_silence_ms);
-    let found =
-        context.app.store.candidates(wanted.country, wanted.provider, limit, now_ms, silence_ms).await?;
+    let (app, now_ms) = (&context.app, context.now_ms);
+    let silence_ms = app.relay_silence_ms;
+    let found = match wanted.provider {
+        Some(_) => app.store.candidates(wanted.country, wanted.provider, 1, now_ms, silence_ms).await?,
+        None => app.lookups.candidates(&app.store, wanted.country, limit, silence_ms).await?,
+    };
     let candidates = found.candidates.into_iter().map(|candidate| Candidate {
         provider: candidate.provider.0,
         epoch: candidate.epoch,

@@ -179,3 +179,37 @@ async fn the_abuse_look_up_names_the_account_that_used_an_exit_at_a_time() {
 }
 
 use trust::AccountId;
+
+/// The look-up with as many providers as the largest network has, on a machine that may be busy: a bound that only a plan gone
+/// wrong exceeds.
+#[tokio::test(flavor = "multi_thread")]
+async fn candidates_are_found_among_75_000_providers() {
+    let database = Database::start().await;
+    database.account("owner").await;
+    let relay = RelayId::random();
+    database.relay.beat(beat(relay, 1, "relay:443")).await.unwrap();
+    let fill = format!(
+        "insert into client (client, network, request, role, identity, thumbprint, account, label, software, country)
+         select md5('c' || n)::uuid, 1, md5('r' || n)::uuid, 1, sha512(n::text::bytea), sha256(n::text::bytea),
+            (select account from account), '', '', (array['DE', 'FR', 'US', 'JP', 'BR'])[n % 5 + 1]
+         from generate_series(1, 75000) n;
+         insert into connection (client, epoch, relay, relay_epoch, network, software, connected_at, disconnected_at)
+         select md5('c' || n)::uuid, e, '{relay}', 1, 1, '', now(), case when e < 3 then now() end
+         from generate_series(1, 75000) n, generate_series(1, 3) e;
+         analyze client, connection, relay_beat",
+    );
+    database.postgres.admin(&fill).unwrap();
+    for (country, connected) in [(None, 75_000), (Some("DE"), 15_000)] {
+        let begun = tokio::time::Instant::now();
+        let all = found(&database, country).await;
+        let took = begun.elapsed();
+        assert_eq!((all.candidates.len(), all.connected, all.registered), (10, connected, connected));
+        assert!(took < std::time::Duration::from_secs(3), "{took:?}");
+    }
+    let one = found(&database, None).await.candidates[0].provider;
+    let begun = tokio::time::Instant::now();
+    let single = database.api.candidates(None, Some(one), 10, now_ms(), SILENCE_MS).await.unwrap();
+    let took = begun.elapsed();
+    assert_eq!((single.candidates.len(), single.connected, single.registered), (1, 1, 1));
+    assert!(took < std::time::Duration::from_millis(500), "one provider is looked up by its name: {took:?}");
+}
