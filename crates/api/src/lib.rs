@@ -1,6 +1,6 @@
 //! The network's api: joining, tokens, contracts, providers, accounts. HTTP/1.1 and JSON over TLS with the role's certificate.
 //!
-//! Who may do what stands in one table ([`routes`](mod@routes)); a path that is not in it opens to nobody. What requests and
+//! Who may do what stands in one table (`routes`); a path that is not in it opens to nobody. What requests and
 //! answers look like is in `trust::api`; `docs/openapi.json` is made from both.
 
 mod access;
