@@ -67,7 +67,9 @@ pub async fn examine(state: &StateFolder) -> Vec<Finding> {
     let mut findings = vec![user()];
     let config = match Config::load(&state.config_path()) {
         Ok(config) => {
-            findings.push(Finding::fine("configuration", state.config_path().display().to_string()));
+            let path = state.config_path();
+            let found = if path.exists() { path.display().to_string() } else { "the defaults".to_owned() };
+            findings.push(Finding::fine("configuration", found));
             config
         }
         Err(error) => {
