@@ -33,8 +33,11 @@ impl Authority {
     pub fn read(folder: &Path) -> anyhow::Result<Self> {
         let seed = |name: &str| {
             let path = folder.join(name);
-            let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-            BASE64_URL_SAFE_NO_PAD.decode(text.trim()).with_context(|| format!("{} is damaged", path.display()))
+            let text =
+                std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            BASE64_URL_SAFE_NO_PAD
+                .decode(text.trim())
+                .with_context(|| format!("{} is damaged", path.display()))
         };
         let root = trust::RootKey::from_seed(&seed("root.key")?)?;
         Ok(Self { network: root.network(), token_key: TokenKey::from_seed(&seed("token.key")?)? })

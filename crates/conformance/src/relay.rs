@@ -9,8 +9,8 @@ mod streams;
 use crate::authority::Authority;
 use crate::report::{Check, Report, Result};
 use std::pin::Pin;
-use std::time::{Duration, Instant};
-use tokio::time::timeout;
+use std::time::Duration;
+use tokio::time::{Instant, timeout};
 
 /// One check takes no longer, whatever the relay does.
 const CHECK_LIMIT: Duration = Duration::from_secs(60);

@@ -156,7 +156,9 @@ impl Wire {
         let answer = String::from_utf8_lossy(&self.received[..length]).to_ascii_lowercase();
         ensure!(answer.starts_with("http/1.1 101 "), "no WebSocket is granted: {answer}");
         // The key and its answer stand in RFC 6455 §1.3.
-        for header in ["sec-websocket-accept: s3pplmbitxaq9kygzzhzrbk+xoo=", "sec-websocket-protocol: holdfast-1"] {
+        for header in
+            ["sec-websocket-accept: s3pplmbitxaq9kygzzhzrbk+xoo=", "sec-websocket-protocol: holdfast-1"]
+        {
             ensure!(answer.contains(header), "the answer lacks {header}");
         }
         self.received.drain(..length);
@@ -324,7 +326,8 @@ pub(crate) struct Hello {
 
 impl Hello {
     pub(crate) fn frame(&self) -> Vec<u8> {
-        let mut list: Vec<(u8, &[u8])> = vec![(1, std::slice::from_ref(&self.version)), (2, std::slice::from_ref(&self.role))];
+        let mut list: Vec<(u8, &[u8])> =
+            vec![(1, std::slice::from_ref(&self.version)), (2, std::slice::from_ref(&self.role))];
         let epoch = self.epoch.to_be_bytes();
         list.extend([
             (3, self.token.as_bytes()),

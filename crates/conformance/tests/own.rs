@@ -1,5 +1,6 @@
 //! The kit against this project's own relay.
 #![allow(missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests")]
 
 #[path = "../../relay/tests/support.rs"]
 mod support;

@@ -1,5 +1,6 @@
 //! Another implementation against ours: an opener in Python, written from the page alone (`conformance/python`).
 #![allow(missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests")]
 
 #[path = "../../relay/tests/support.rs"]
 mod support;

@@ -1,5 +1,6 @@
 //! What can be written on the command line.
 
+use crate::conformance::Conformance;
 use crate::provider::ProviderCommand;
 use crate::proxy::ProxyCommand;
 use clap::{Args, Parser, Subcommand};
@@ -93,6 +94,9 @@ pub(crate) enum Command {
     /// Let customers in by SOCKS5 and HTTP, and open their streams through providers.
     #[command(subcommand, arg_required_else_help = true)]
     Proxy(ProxyCommand),
+    /// Check another implementation of the link protocol.
+    #[command(subcommand, arg_required_else_help = true)]
+    Conformance(Conformance),
     /// Measure the pooler beside PgBouncer on this machine.
     #[command(subcommand, arg_required_else_help = true)]
     Bench(Bench),

@@ -3,6 +3,7 @@
 mod bench;
 mod check;
 mod cli;
+mod conformance;
 mod log;
 mod output;
 mod provider;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         Command::Up(options) => up::up(options),
         Command::Init(options) => up::init(options),
         Command::UpChild(options) => up::child(&options),
+        Command::Conformance(command) => conformance::conformance(command),
         Command::Bench(Bench::Stall(options)) => bench::stall::run(&options),
         Command::Bench(Bench::Cost(options)) => bench::cost::run(&options),
     };

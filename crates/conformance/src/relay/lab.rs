@@ -117,7 +117,11 @@ impl Pair {
     }
 
     /// A stream that stands, with these credits for what opener and provider send.
-    pub(super) async fn stream(&mut self, opener_credit: u32, provider_credit: u32) -> anyhow::Result<Stream> {
+    pub(super) async fn stream(
+        &mut self,
+        opener_credit: u32,
+        provider_credit: u32,
+    ) -> anyhow::Result<Stream> {
         let open = Open { window: provider_credit, ..self.open() };
         let (stream, _) = self.ask_through(&open).await?;
         let opened = fields(&[(1, &opener_credit.to_be_bytes()), (2, SEAL)]);

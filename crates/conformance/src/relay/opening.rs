@@ -4,7 +4,8 @@ use super::lab::{DONE, Open, SEAL, WINDOW, code};
 use super::{Subject, Verdict};
 use crate::wire::{CONTRACT, OPEN, OPENED, REFUSE, RESET, fields};
 use anyhow::{bail, ensure};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 use trust::{ClientId, ContractId, Role};
 
 const MB: u64 = 1 << 20;
