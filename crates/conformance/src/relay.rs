@@ -25,6 +25,7 @@ pub struct Subject {
 }
 
 /// A check that cannot be looked at here, and why.
+#[derive(Debug)]
 pub(crate) struct Skip(pub(crate) String);
 
 pub(crate) type Verdict = anyhow::Result<std::result::Result<(), Skip>>;

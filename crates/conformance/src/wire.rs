@@ -2,6 +2,7 @@
 
 use crate::authority::{Authority, Member};
 use anyhow::{Context, bail, ensure};
+use rustls::ServerConfig;
 use rustls::pki_types::ServerName;
 use std::fmt;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ pub(crate) const WELCOME: u8 = 0x02;
 pub(crate) const REFUSE: u8 = 0x03;
 pub(crate) const PING: u8 = 0x04;
 pub(crate) const PONG: u8 = 0x05;
+pub(crate) const DRAIN: u8 = 0x06;
 pub(crate) const CONTRACT: u8 = 0x07;
 pub(crate) const OPEN: u8 = 0x10;
 pub(crate) const OPENED: u8 = 0x11;
@@ -139,6 +141,20 @@ impl Wire {
         Ok(Self { stream: TlsStream::new(socket, session), exported, received, websocket: false })
     }
 
+    /// TLS with a client that has dialled.
+    pub(crate) async fn accept(socket: TcpStream, config: Arc<ServerConfig>) -> anyhow::Result<Self> {
+        socket.set_nodelay(true)?;
+        let mut stream = TlsStream::new(socket, TlsSession::accept(config, true)?);
+        timeout(SOON, stream.handshake()).await.context("TLS took too long")?.context("TLS")?;
+        let (socket, session, received) = stream.into_parts();
+        let exported = session.export(trust::EXPORTER_LABEL).context("TLS 1.3 is needed")?;
+        Ok(Self { stream: TlsStream::new(socket, session), exported, received, websocket: false })
+    }
+
+    pub(crate) const fn exported(&self) -> &[u8; 32] {
+        &self.exported
+    }
+
     /// Asks for a WebSocket (RFC 6455).
     pub(crate) async fn upgrade(&mut self, host: &str) -> anyhow::Result<()> {
         let request = format!(
@@ -207,7 +223,7 @@ impl Wire {
     }
 
     /// `Ok(None)`: nothing came in time.
-    async fn next_within(&mut self, limit: Duration) -> anyhow::Result<Option<Option<Frame>>> {
+    pub(crate) async fn next_within(&mut self, limit: Duration) -> anyhow::Result<Option<Option<Frame>>> {
         let waiting = async {
             loop {
                 while let Some(frame) = self.take()? {

@@ -37,9 +37,3 @@ async fn what_is_no_relay_fails_each_check() {
     assert_eq!(failed.count(), report.outcomes.len(), "\n{report}");
     assert!(!report.is_good());
 }
-
-#[test]
-fn numbers_stay_in_order_and_none_comes_twice() {
-    let numbers: Vec<u16> = conformance::checks().map(|check| check.number).collect();
-    assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
-}
