@@ -46,6 +46,9 @@ pub struct Credentials {
 /// A provider that runs; dropping it stops it.
 pub type Running = Box<dyn Any + Send + Sync>;
 
+/// Starts a provider.
+pub type Start = dyn Fn(&Credentials) -> anyhow::Result<Running> + Send + Sync;
+
 /// What is checked.
 pub struct Subject {
     /// Who made the network.
@@ -55,7 +58,7 @@ pub struct Subject {
     /// With which certificate.
     pub certificate: RoleCertificate,
     /// Starts a provider.
-    pub start: Box<dyn Fn(&Credentials) -> anyhow::Result<Running> + Send + Sync>,
+    pub start: Box<Start>,
 }
 
 type Looking<'a> = Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;

@@ -243,11 +243,17 @@ pub(super) async fn refuses_replays(desk: &mut Desk<'_>) -> Verdict {
             Some(frame) if frame.stream == stream.id => {}
             Some(frame) if (frame.kind, frame.stream) == (REFUSE, again) => {
                 ensure!(frame.code()? == 30, "code {} instead of replayed", frame.code()?);
-                return DONE;
+                break;
             }
             other => bail!("expected REFUSE replayed, got {other:?}"),
         }
     }
+    // What was seen is remembered by the start, not by the connection.
+    opener.wire.send(REFUSE, 0, &fields(&[(1, &4_u16.to_be_bytes())])).await?;
+    (opener.wire, _) = desk.welcome().await?;
+    let later = opener.send_open(&seal, WINDOW).await?;
+    opener.refused(later, 30).await?;
+    DONE
 }
 
 pub(super) async fn refuses_what_is_not_meant(desk: &mut Desk<'_>) -> Verdict {

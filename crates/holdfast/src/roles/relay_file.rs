@@ -42,7 +42,7 @@ pub(super) async fn run(file: RelayFile, stop: impl Future<Output = ()>) -> anyh
     let text =
         |path: &Path| fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()));
     let certificate = RoleCertificate::from_pem(&text(&certificate)?, &text(&certificate_key)?)?;
-    let tls = trust::server_config(&certificate, &[link::ALPN, b"http/1.1"])?;
+    let tls = trust::server_config(&certificate, link::RELAY_ALPN)?;
     let mut tls = ServerConfig::clone(&tls);
     // Hellos sign keying material of their connection.
     tls.key_log = tls::exporting();
