@@ -1,7 +1,6 @@
 //! Streams without a network: the proxy itself connects to the target. For tests, and to see what the proxy alone costs.
 
 use std::io;
-use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -62,10 +61,6 @@ impl DirectStream {
 }
 
 impl ExitStream for DirectStream {
-    fn reached(&self) -> Option<IpAddr> {
-        self.socket.peer_addr().ok().map(|address| address.ip())
-    }
-
     fn set_counter(&mut self, counter: Arc<dyn Counter>) {
         self.counter = Some(counter);
     }

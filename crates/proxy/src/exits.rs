@@ -1,7 +1,6 @@
 //! The outgoing side, as the rest of the proxy sees it.
 
 use std::future::Future;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,9 +53,6 @@ pub trait Exits: Send + Sync + 'static {
 
 /// A stream through a provider.
 pub trait ExitStream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
-    /// The address that the provider has reached, if it says so.
-    fn reached(&self) -> Option<IpAddr>;
-
     /// From now on, whatever passes is told to the counter.
     fn set_counter(&mut self, counter: Arc<dyn Counter>);
 

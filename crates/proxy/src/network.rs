@@ -205,7 +205,7 @@ impl Exits for Network {
             other => other,
         };
         match opened {
-            Ok((stream, reached)) => Ok(NetworkStream { stream, reached }),
+            Ok((stream, _)) => Ok(NetworkStream(stream)),
             Err(Ok(error)) => Err(error),
             Err(Err(_)) => Err(ExitError::Provider(Fault::Gone, "the provider has moved on".into())),
         }
@@ -266,23 +266,16 @@ fn lost(error: &LinkError) -> String {
 }
 
 /// A stream of the network.
-pub(crate) struct NetworkStream {
-    stream: Stream,
-    reached: IpAddr,
-}
+pub(crate) struct NetworkStream(Stream);
 
 impl ExitStream for NetworkStream {
-    fn reached(&self) -> Option<IpAddr> {
-        Some(self.reached)
-    }
-
     fn set_counter(&mut self, counter: Arc<dyn Counter>) {
-        self.stream.set_counter(counter);
+        self.0.set_counter(counter);
     }
 
     async fn splice(self, socket: TcpStream, first: &[u8], idle: Duration) {
         let limits = SpliceLimits { idle, half_closed: HALF_CLOSED.min(idle) };
-        let report = self.stream.splice(socket, first, limits).await;
+        let report = self.0.splice(socket, first, limits).await;
         tracing::trace!(sent = report.sent, received = report.received, end = ?report.end, "a stream has ended");
     }
 }
@@ -293,7 +286,7 @@ impl AsyncRead for NetworkStream {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        pin!(&mut self.stream).poll_read(context, buffer)
+        pin!(&mut self.0).poll_read(context, buffer)
     }
 }
 
@@ -303,15 +296,15 @@ impl AsyncWrite for NetworkStream {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        pin!(&mut self.stream).poll_write(context, bytes)
+        pin!(&mut self.0).poll_write(context, bytes)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        pin!(&mut self.stream).poll_flush(context)
+        pin!(&mut self.0).poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        pin!(&mut self.stream).poll_shutdown(context)
+        pin!(&mut self.0).poll_shutdown(context)
     }
 }
 
