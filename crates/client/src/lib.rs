@@ -31,7 +31,8 @@
 //!
 //! # Carrying streams
 //!
-//! A provider makes one [`Opens::channel`] a start, and gives it to each of its links; each [`IncomingOpen`] is answered with
+//! A provider makes one [`Opens::channel`] a start, and gives it to each of its links. What comes out is a [`SealedOpen`]; in a task of
+//! its own, [`SealedOpen::unseal`] looks into it. The [`IncomingOpen`] is answered with
 //! [`IncomingOpen::accept`] once the target is connected, with [`IncomingOpen::fail`] if the dial failed (only the opener can read why),
 //! or with [`IncomingOpen::refuse`] if no dial was tried. Dropping it refuses it. Opens that were replayed, are too old or meant for
 //! another start never get here.

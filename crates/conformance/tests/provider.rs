@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests")]
 
 use client::{
-    Code, Host, Identification, IncomingOpen, Link, LinkError, Opens, Pace, Phase, SpliceLimits, Ways,
+    Code, Host, Identification, Link, LinkError, Opens, Pace, Phase, SealedOpen, SpliceLimits, Ways,
 };
 use clock::{Clock, unix_ms};
 use conformance::provider::{Credentials, Running, Subject};
@@ -74,9 +74,10 @@ async fn keep(relay: String, who: Identification) {
     }
 }
 
-async fn serve(mut opens: mpsc::Receiver<IncomingOpen>) {
+async fn serve(mut opens: mpsc::Receiver<SealedOpen>) {
     while let Some(open) = opens.recv().await {
         tokio::spawn(async move {
+            let Some(open) = open.unseal() else { return };
             let Host::Address(address) = open.target().host else {
                 return open.fail(Code::Policy, "names");
             };
