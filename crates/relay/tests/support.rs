@@ -73,6 +73,10 @@ pub struct Network {
 
 static EPOCH: AtomicU64 = AtomicU64::new(1);
 
+pub fn next_epoch() -> u64 {
+    EPOCH.fetch_add(1, Ordering::Relaxed)
+}
+
 impl Network {
     pub async fn start() -> Self {
         Self::with(|_| ()).await
@@ -140,10 +144,15 @@ impl Network {
     }
 
     pub fn member(&self, role: Role) -> Member {
+        self.member_with(role, |_| ())
+    }
+
+    /// With other claims in its token.
+    pub fn member_with(&self, role: Role, change: impl FnOnce(&mut ClientClaims)) -> Member {
         let identity = Arc::new(Identity::generate().unwrap());
         let client = ClientId::random();
         let now_s = unix_ms() / 1_000;
-        let claims = ClientClaims {
+        let mut claims = ClientClaims {
             network: self.network(),
             client,
             role,
@@ -152,15 +161,40 @@ impl Network {
             issued_at_s: now_s,
             expires_at_s: now_s + 3_600,
         };
+        change(&mut claims);
         let token = claims.sign(&self.token_key).unwrap();
         Member { network: self.network(), identity, client, role, token, claims }
+    }
+
+    /// From now on this client is revoked.
+    pub fn revoke(&self, member: &Member) {
+        let now_s = unix_ms() / 1_000;
+        let revoked = trust::Revoked { client: member.client, before_s: now_s + 1 };
+        let list = RevocationList::new(self.network(), 2, now_s, [revoked]).unwrap();
+        let keys = Arc::clone(&self.keys.borrow());
+        self.keys.send_replace(Arc::new(Keys { revocations: list, ..(*keys).clone() }));
     }
 
     pub fn contract(&self, opener: &Member, bytes: u64) -> Contract {
         self.contract_after(opener, bytes, None)
     }
 
+    /// One that holds for so many seconds.
+    pub fn contract_for(&self, opener: &Member, bytes: u64, seconds: u64) -> Contract {
+        self.contract_with(opener, bytes, None, seconds)
+    }
+
     pub fn contract_after(&self, opener: &Member, bytes: u64, follows: Option<ContractId>) -> Contract {
+        self.contract_with(opener, bytes, follows, 3_600)
+    }
+
+    fn contract_with(
+        &self,
+        opener: &Member,
+        bytes: u64,
+        follows: Option<ContractId>,
+        seconds: u64,
+    ) -> Contract {
         let id = ContractId::random();
         let claims = ContractClaims {
             network: self.network(),
@@ -168,7 +202,7 @@ impl Network {
             payer: AccountId(uuid::Uuid::from_u128(1)),
             opener: opener.client,
             bytes,
-            expires_at_s: unix_ms() / 1_000 + 3_600,
+            expires_at_s: unix_ms() / 1_000 + seconds,
         };
         Contract { id, text: claims.sign(&self.token_key).unwrap().into(), follows }
     }
@@ -227,7 +261,7 @@ impl Member {
             role: self.role,
             identity: Arc::clone(&self.identity),
             token: self.token.clone(),
-            epoch: EPOCH.fetch_add(1, Ordering::Relaxed),
+            epoch: next_epoch(),
             software: "test 1".into(),
         }
     }
