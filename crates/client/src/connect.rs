@@ -5,7 +5,7 @@ use crate::ways::{HttpProxy, Transport, Ways};
 use clock::unix_ms;
 use link::message::{Hello, Refuse, Welcome};
 use link::websocket::{self, End, Handshake, MAX_HEAD_BYTES, Reader, wrap_masked};
-use link::{ALPN, Frame, HELLO_LIMIT, Kind, VERSION, parse_wait};
+use link::{ALPN, Frame, HELLO_LIMIT, Kind, VERSION, may_be_wait, parse_wait};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use std::borrow::Cow;
@@ -22,6 +22,8 @@ use trust::{CertificateRole, ClientId, EXPORTER_LABEL, Identity, NetworkId, Proo
 const DIAL_LIMIT: Duration = Duration::from_secs(10);
 /// TLS and the relay's answer to the hello.
 const ADMISSION_LIMIT: Duration = Duration::from_secs(20);
+/// Where the relay has closed, what it said before is read for so long.
+const CAUSE_LIMIT: Duration = Duration::from_secs(1);
 const READ_BYTES: usize = 16 * 1024;
 
 /// Who dials, and as what.
@@ -68,18 +70,29 @@ async fn connect_by(
     ways: &Ways,
     transport: Transport,
 ) -> Result<Admitted, LinkError> {
+    let proxy = if transport == Transport::WebSocket { ways.proxy(host(address)) } else { None };
+    let dialling = timeout(DIAL_LIMIT, dial(address, proxy));
+    let (socket, early) = dialling
+        .await
+        .unwrap_or_else(|_| Err(LinkError::io(LinkError::CONNECTING, io::ErrorKind::TimedOut.into())))?;
+    over(socket, early, address, who, transport).await
+}
+
+/// Over a connection that stands, to `address`, from where `early` has come already.
+pub(crate) async fn over(
+    socket: TcpStream,
+    early: Vec<u8>,
+    address: &str,
+    who: &Identification,
+    transport: Transport,
+) -> Result<Admitted, LinkError> {
     let host = host(address);
     let name = ServerName::try_from(host.to_owned())
         .map_err(|_| LinkError::Tls(format!("{host} is no name of a server")))?;
     let tls = TlsSession::connect(tls_config(who, transport)?, name)
         .map_err(|error| LinkError::Tls(error.to_string()))?;
-    let proxy = if transport == Transport::WebSocket { ways.proxy(host) } else { None };
-    let dialling = timeout(DIAL_LIMIT, dial(address, proxy));
-    let (socket, early) = dialling
-        .await
-        .unwrap_or_else(|_| Err(LinkError::io(LinkError::CONNECTING, io::ErrorKind::TimedOut.into())))?;
-    let mut admission =
-        Admission { socket, tls, websocket: None, plain: Vec::new(), out: Vec::new(), first: true };
+    let first = Some(Vec::new());
+    let mut admission = Admission { socket, tls, websocket: None, plain: Vec::new(), out: Vec::new(), first };
     if let Some(wait) = parse_wait(&early) {
         return Err(LinkError::Wait(wait));
     }
@@ -153,8 +166,8 @@ struct Admission {
     websocket: Option<Box<Reader>>,
     plain: Vec<u8>,
     out: Vec<u8>,
-    /// Nothing has come yet: it may be plain text.
-    first: bool,
+    /// What has come so far, for as long as it may be plain text.
+    first: Option<Vec<u8>>,
 }
 
 impl Admission {
@@ -235,7 +248,10 @@ impl Admission {
 
     async fn flush(&mut self) -> Result<(), LinkError> {
         let out = std::mem::take(&mut self.out);
-        self.socket.write_all(&out).await.map_err(|error| LinkError::io("sending", error))
+        match self.socket.write_all(&out).await {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.cause(error).await),
+        }
     }
 
     async fn receive(&mut self) -> Result<(), LinkError> {
@@ -249,12 +265,34 @@ impl Admission {
             return Err(LinkError::io("receiving", io::ErrorKind::UnexpectedEof.into()));
         }
         incoming.truncate(pending + count);
-        if std::mem::take(&mut self.first)
-            && let Some(wait) = parse_wait(&incoming)
-        {
-            return Err(LinkError::Wait(wait));
+        if let Some(mut first) = self.first.take() {
+            first.append(&mut incoming);
+            if let Some(wait) = parse_wait(&first) {
+                return Err(LinkError::Wait(wait));
+            }
+            // TLS begins with another byte; the text may come in pieces.
+            if may_be_wait(&first) {
+                self.first = Some(first);
+                return Ok(());
+            }
+            incoming = first;
         }
         self.process(&mut incoming)
+    }
+
+    /// Sending has failed: if the relay has said before why, that is the cause.
+    async fn cause(&mut self, error: io::Error) -> LinkError {
+        let mut first = self.first.take().unwrap_or_default();
+        let reading = async {
+            while may_be_wait(&first) {
+                if !matches!(self.socket.read_buf(&mut first).await, Ok(count) if count > 0) {
+                    return;
+                }
+            }
+        };
+        // What it has said is here already.
+        let _ = timeout(CAUSE_LIMIT, reading).await;
+        parse_wait(&first).map_or_else(|| LinkError::io("sending", error), LinkError::Wait)
     }
 
     fn process(&mut self, incoming: &mut [u8]) -> Result<(), LinkError> {

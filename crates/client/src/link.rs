@@ -120,6 +120,24 @@ impl Link {
         Ok(Self::start(admitted, who, incoming, meter))
     }
 
+    /// The same over a connection that stands, for whoever dials otherwise, as from a certain address. `address` (`host:port`) is
+    /// what the relay's certificate must name.
+    ///
+    /// # Errors
+    /// See [`LinkError`].
+    pub async fn over(
+        socket: TcpStream,
+        address: &str,
+        who: Identification,
+        incoming: Option<Opens>,
+    ) -> Result<Self, LinkError> {
+        socket.set_nodelay(true).map_err(|error| LinkError::io(LinkError::CONNECTING, error))?;
+        let over = connect::over(socket, Vec::new(), address, &who, Transport::Direct);
+        // Its own room is given back before the link's long life begins.
+        let admitted = Box::pin(over).await?;
+        Ok(Self::start(admitted, who, incoming, Arc::default()))
+    }
+
     fn start(admitted: Admitted, who: Identification, incoming: Option<Opens>, meter: Arc<Meter>) -> Self {
         let Admitted { socket, tls, websocket, welcome, rest } = admitted;
         let transport = if websocket.is_some() { Transport::WebSocket } else { Transport::Direct };

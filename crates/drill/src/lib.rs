@@ -5,6 +5,7 @@
 //! Every process that it starts is stopped when its owner is dropped, and by a watchdog when the owner was killed.
 
 pub mod cost;
+pub mod fleet;
 pub mod name_server;
 pub mod peer;
 pub mod port;

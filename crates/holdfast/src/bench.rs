@@ -2,6 +2,7 @@
 
 pub(crate) mod cost;
 mod progress;
+pub(crate) mod providers;
 pub(crate) mod stall;
 
 use anyhow::Context as _;

@@ -69,6 +69,17 @@ Examples:
   holdfast up stop
   holdfast up reset                         removes the network for good, after asking";
 
+const PROVIDERS_EXAMPLES: &str = "\
+Starts relays and providers as processes of their own on loopback addresses (127.16.0.1 and on), up to 15,000 connections each:
+so a process needs 16,000 file descriptors. Measures each relay's memory and CPU with all providers connected and idle, then
+kills the relays, starts them again, and takes the time until every provider is back.
+
+Exit code 1 if they are not all back within 1.5 x count / rate, or could not be measured.
+
+Examples:
+  holdfast bench providers --count 5000
+  holdfast bench providers --rate 800 --json > providers.json";
+
 /// A network of egress providers, and a PostgreSQL connection pooler that cannot stall.
 #[derive(Debug, Parser)]
 #[command(name = "holdfast", version, after_help = EXAMPLES, arg_required_else_help = true)]
@@ -186,6 +197,9 @@ pub(crate) enum Bench {
     /// CPU time per transaction and memory per idle client, in pairs
     #[command(after_help = COST_EXAMPLES)]
     Cost(CostArgs),
+    /// Memory and CPU of a relay for each provider, and how fast all are back after it was killed
+    #[command(after_help = PROVIDERS_EXAMPLES)]
+    Providers(ProvidersArgs),
 }
 
 #[derive(Args, Debug)]
@@ -233,6 +247,25 @@ pub(crate) struct CostArgs {
     /// Print the whole report as JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ProvidersArgs {
+    /// Providers; with more than 15,000 there are several relays
+    #[arg(long, default_value_t = 75_000, value_parser = at_least_one)]
+    pub(crate) count: usize,
+    /// Handshakes a second of all relays together
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) rate: u32,
+    /// Seconds over which the CPU while idle is taken
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub(crate) idle: u64,
+    /// Print the whole report as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Be one of its processes: standard input says which
+    #[arg(long, hide = true)]
+    pub(crate) part: bool,
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {

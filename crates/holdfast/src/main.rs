@@ -39,6 +39,7 @@ fn main() -> ExitCode {
         Command::Conformance(command) => conformance::conformance(command),
         Command::Bench(Bench::Stall(options)) => bench::stall::run(&options),
         Command::Bench(Bench::Cost(options)) => bench::cost::run(&options),
+        Command::Bench(Bench::Providers(options)) => bench::providers::run(&options),
     };
     done.unwrap_or_else(|error| {
         output::error(&format!("holdfast: {error:#}"));

@@ -116,6 +116,12 @@ pub fn parse_wait(bytes: &[u8]) -> Option<Duration> {
     Some(Duration::from_millis(u64::from(wait_ms.min(GREATEST_UNSIGNED_WAIT_MS))))
 }
 
+/// `bytes` are too few to tell, and could be the beginning of what [`parse_wait`] reads.
+#[must_use]
+pub fn may_be_wait(bytes: &[u8]) -> bool {
+    bytes.len() < WAIT_BYTES && bytes.iter().zip(WAIT_PREFIX).all(|(byte, expected)| byte == expected)
+}
+
 fn random_part(most: Duration, jitter: u64) -> Duration {
     let most_us = u64::try_from(most.as_micros()).unwrap_or(u64::MAX);
     Duration::from_micros(jitter % most_us.saturating_add(1).max(1))

@@ -46,6 +46,12 @@ impl Heartbeat {
         self.pings = 0;
     }
 
+    /// Since the last byte.
+    #[must_use]
+    pub fn silent_for(&self, now: Moment) -> Duration {
+        now.since(self.heard_at)
+    }
+
     /// What is to be done now. After [`Beat::Ping`], the ping counts as sent.
     pub fn tick(&mut self, now: Moment) -> Beat {
         let due = self.heard_at + self.interval * (u32::from(self.pings) + 1);

@@ -4,7 +4,7 @@
 
 use crate::support::{Member, Network};
 use client::Contract;
-use link::message::{Contract as ContractFrame, Hello, Open, Opened, Refuse, Reset};
+use link::message::{Contract as ContractFrame, Hello, Open, Opened, Refuse, Reset, Welcome};
 use link::{Code, Frame, Kind, write_frame};
 use rustls::pki_types::ServerName;
 use std::sync::Arc;
@@ -50,6 +50,35 @@ impl Raw {
         while raw.tls.is_handshaking() {
             assert!(raw.receive().await, "the relay ended the handshake");
         }
+        raw
+    }
+
+    /// The relay's end, towards a client that has said hello; whatever it says is taken.
+    pub async fn serve(socket: TcpStream, config: Arc<rustls::ServerConfig>) -> Self {
+        let mut raw = Self { socket, tls: TlsSession::accept(config, true).unwrap(), plain: Vec::new() };
+        while raw.tls.is_handshaking() {
+            assert!(raw.receive().await, "the client ended the handshake");
+        }
+        let (kind, _, payload) = raw.frame().await.unwrap();
+        assert_eq!(kind, Kind::Hello);
+        let mut welcome = Vec::new();
+        Welcome {
+            version: link::VERSION,
+            relay: uuid::Uuid::from_u128(1),
+            epoch: Hello::decode(&payload).unwrap().epoch,
+            time_ms: clock::unix_ms(),
+            ping_interval_ms: 60_000,
+            ping_misses: 2,
+            backoff_base_ms: 1_000,
+            backoff_cap_ms: 10_000,
+            stable_after_ms: 1_000,
+            streams: 100,
+            window_bytes: 65_536,
+            greatest_window_bytes: 65_536,
+            addresses: Vec::new(),
+        }
+        .write(&mut welcome);
+        raw.send(&welcome).await;
         raw
     }
 

@@ -83,6 +83,18 @@ impl Network {
     }
 
     pub async fn with(adapt: impl FnOnce(&mut Config)) -> Self {
+        Self::recording(Written::default(), adapt).await
+    }
+
+    /// Why a relay with this configuration does not start.
+    pub async fn try_with(adapt: impl FnOnce(&mut Config)) -> String {
+        let network = Self::with(adapt).await;
+        let ended = tokio::time::timeout(Duration::from_secs(10), network.running).await;
+        ended.expect("it has started").unwrap().unwrap_err().to_string()
+    }
+
+    /// One that writes down where another has.
+    pub async fn recording(written: Written, adapt: impl FnOnce(&mut Config)) -> Self {
         let root = RootKey::generate().unwrap();
         let token_key = TokenKey::generate().unwrap();
         let now_s = unix_ms() / 1_000;
@@ -106,7 +118,6 @@ impl Network {
             ..Config::default()
         };
         adapt(&mut config);
-        let written = Written::default();
         let (status, status_receiver) = watch::channel(Status::default());
         let unknown_key = Arc::new(Notify::new());
         let resources = Resources {
@@ -119,12 +130,8 @@ impl Network {
         };
         let (stop, stopped) = watch::channel(Stop::No);
         let running = tokio::spawn(relay::run(config, resources, stopped));
-        for _ in 0..200 {
-            if TcpStream::connect(address).await.is_ok() {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        // Told once it listens; one that does not start tells nothing. No connection is made, so that counts begin at 0.
+        let _ = tokio::time::timeout(Duration::from_secs(10), status_receiver.clone().changed()).await;
         Self {
             root,
             token_key,

@@ -21,6 +21,10 @@ pub(super) async fn run(shared: Arc<Shared>) {
         let mut state = shared.lock();
         state.ending.get_or_insert_with(|| error.clone());
         for stream in state.streams.values_mut() {
+            // The link is at fault, not the provider.
+            if let Some((_, verdict)) = stream.opening.take() {
+                drop(verdict.send(Err(error.clone().into())));
+            }
             stream.end(Code::ProviderGone);
         }
         state.out.wake_all();
@@ -62,7 +66,7 @@ async fn turn_by_turn(shared: &Arc<Shared>) -> Result<LinkError, LinkError> {
                     state.ping_sent_at = Some(now);
                     continue;
                 }
-                Beat::GiveUp => return Err(LinkError::Silent(now.since(Moment::ORIGIN))),
+                Beat::GiveUp => return Err(LinkError::Silent(state.heartbeat.silent_for(now))),
             };
             let rests_until = shared.meter.rests_until(now);
             if rests_until.is_none() {

@@ -143,6 +143,8 @@ impl State {
         now: Moment,
     ) -> Result<(), LinkError> {
         match kind {
+            // A relay that asks without taking the answers gets none: any byte is a sign of life.
+            Kind::Ping if self.out.is_full() => {}
             Kind::Ping => {
                 write_frame(self.out.frames(), Kind::Pong, 0, |out| {
                     out.extend_from_slice(payload.get(..8).unwrap_or_default());
@@ -156,6 +158,9 @@ impl State {
             Kind::Open => {
                 if self.streams.contains_key(&id) || id == 0 {
                     return Err(LinkError::Protocol("a stream's number was used again".into()));
+                }
+                if self.out.is_flooded() {
+                    return Err(LinkError::Protocol("the relay opens streams and takes no answers".into()));
                 }
                 let open = Open::decode(payload).map_err(protocol)?;
                 self.take_in(shared, id, &open);

@@ -9,6 +9,8 @@ use tokio::net::TcpStream;
 
 /// Whoever sends much waits while more than this has not gone out.
 pub(crate) const HIGH_WATER_BYTES: usize = 256 * 1024;
+/// Beyond this, the answers to what the relay sends are not added any more.
+const FLOOD_BYTES: usize = 8 * 1024 * 1024;
 /// Below this, those who wait go on.
 const LOW_WATER_BYTES: usize = 64 * 1024;
 
@@ -39,6 +41,11 @@ impl Outbox {
     /// Where TLS adds what it has to say itself.
     pub(crate) const fn sealed(&mut self) -> &mut Vec<u8> {
         self.bytes.sealed()
+    }
+
+    /// No honest relay lets so much wait.
+    pub(crate) const fn is_flooded(&self) -> bool {
+        self.bytes.bytes() >= FLOOD_BYTES
     }
 
     pub(crate) const fn is_full(&self) -> bool {

@@ -1,0 +1,145 @@
+//! Without a disk, without a database, and without a goodbye: what goes on, and what is billed.
+#![allow(missing_docs)]
+
+#[path = "support.rs"]
+mod support;
+
+use relay::{Config, Stop};
+use std::collections::HashSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+use support::{Network, echo};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use trust::Role;
+
+/// There and back.
+async fn echo_once(stream: &mut client::Stream, bytes: usize) {
+    stream.write_all(&vec![1; bytes]).await.unwrap();
+    let mut back = vec![0; bytes];
+    tokio::time::timeout(Duration::from_secs(20), stream.read_exact(&mut back)).await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_the_database_gone_everything_goes_on_and_usage_is_sent_once_it_is_back() {
+    let network = Network::start().await;
+    let provider = network.provider().await;
+    network.written.0.lock().unwrap().broken = true;
+    let proxy = network.member(Role::Proxy);
+    let link = network.connect(&proxy).await.unwrap();
+    let contract = network.contract(&proxy, 1 << 30);
+    let target = echo().await;
+    for _ in 0..3 {
+        let (mut stream, _) = link.open(&provider.request(&contract, target)).await.unwrap();
+        echo_once(&mut stream, 100_000).await;
+        tokio::time::sleep(Duration::from_millis(150)).await;
+    }
+    let second = network.provider().await;
+    let (mut stream, _) = link.open(&second.request(&contract, target)).await.unwrap();
+    echo_once(&mut stream, 100_000).await;
+    assert_eq!(network.written.billed(), 0);
+    let carried = network.until(|status| status.bytes > 800_000).await.bytes;
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    let carried = carried.max(network.status.borrow().bytes);
+    network.written.0.lock().unwrap().broken = false;
+    for _ in 0..100 {
+        if network.written.billed() == carried {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(network.written.billed(), carried, "all of it");
+    let book = network.written.0.lock().unwrap();
+    let names: HashSet<_> =
+        book.usage.iter().map(|(epoch, usage)| (*epoch, usage.contract, usage.sequence)).collect();
+    assert_eq!(names.len(), book.usage.len(), "each record once");
+    assert_eq!(book.presence.len(), 2, "both providers are known");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_journal_that_is_full_begins_nothing_new_and_ends_nothing() {
+    // Two records.
+    let network = Network::with(|config| config.journal_bytes = 80).await;
+    let provider = network.provider().await;
+    network.written.0.lock().unwrap().broken = true;
+    let proxy = network.member(Role::Proxy);
+    let link = network.connect(&proxy).await.unwrap();
+    let contract = network.contract(&proxy, 1 << 30);
+    let target = echo().await;
+    let (mut stream, _) = link.open(&provider.request(&contract, target)).await.unwrap();
+    let mut refused = None;
+    for _ in 0..50 {
+        echo_once(&mut stream, 1_000).await;
+        tokio::time::sleep(Duration::from_millis(60)).await;
+        if let Err(error) = link.open(&provider.request(&contract, target)).await {
+            refused = error.code();
+            break;
+        }
+    }
+    assert_eq!(refused, Some(link::Code::Busy));
+    for _ in 0..10 {
+        echo_once(&mut stream, 50_000).await;
+    }
+    // It is written beyond the limit, rather than lost; and once it is sent, new streams are taken, though nothing is used.
+    drop(stream);
+    network.written.0.lock().unwrap().broken = false;
+    let mut taken = false;
+    for _ in 0..100 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        if link.open(&provider.request(&contract, target)).await.is_ok() {
+            taken = true;
+            break;
+        }
+    }
+    assert!(taken, "it stays full");
+    let carried = network.status.borrow().bytes;
+    assert_eq!(network.written.billed(), carried);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_relay_does_not_start_on_a_folder_that_another_uses_or_that_it_cannot_write() {
+    let network = Network::start().await;
+    let used = Network::try_with(|config: &mut Config| {
+        config.state_folder = network.folder.path().join("relay");
+    })
+    .await;
+    assert!(used.contains("another relay uses this folder"), "{used}");
+    if rustix::process::geteuid().is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o500)).unwrap();
+    let locked =
+        Network::try_with(|config: &mut Config| config.state_folder = folder.path().join("relay")).await;
+    assert!(locked.contains("cannot be used"), "{locked}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_on_the_disk_is_billed_after_the_next_start() {
+    let network = Network::start().await;
+    let provider = network.provider().await;
+    network.written.0.lock().unwrap().broken = true;
+    let proxy = network.member(Role::Proxy);
+    let link = network.connect(&proxy).await.unwrap();
+    let contract = network.contract(&proxy, 1 << 30);
+    let (mut stream, _) = link.open(&provider.request(&contract, echo().await)).await.unwrap();
+    echo_once(&mut stream, 200_000).await;
+    drop(stream);
+    let carried = network.until(|status| status.bytes > 400_000 && status.streams == 0).await.bytes;
+    network.stop.send_replace(Stop::Now);
+    let Network { running, written, folder, .. } = network;
+    running.await.unwrap().unwrap();
+    assert_eq!(written.billed(), 0);
+    written.0.lock().unwrap().broken = false;
+    let state = folder.path().join("relay");
+    let next = Network::recording(written.clone(), |config| config.state_folder.clone_from(&state)).await;
+    for _ in 0..100 {
+        if written.billed() > 0 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    // The sealed ends that both sides sent cost nothing.
+    assert!(carried - written.billed() <= 32, "{carried} {}", written.billed());
+    drop(next);
+}
