@@ -1,5 +1,11 @@
 //! At what rate clients come in, what those beyond it are told, and how a relay is left.
 #![allow(missing_docs)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on has failed"
+)]
 
 #[path = "raw.rs"]
 mod raw;
@@ -11,10 +17,11 @@ use clock::Clock;
 use link::{Comeback, Pace, parse_wait};
 use raw::{PATIENCE, Raw};
 use relay::Stop;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use support::{Network, echo};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::time::Instant;
 use trust::Role;
 
 /// When a connection is told to come back; nothing if it waits in the line, or is let in, where its hello is refused.

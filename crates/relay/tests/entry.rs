@@ -1,5 +1,11 @@
 //! Who comes in, who does not, and what it costs to try.
 #![allow(missing_docs)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on has failed"
+)]
 
 #[path = "raw.rs"]
 mod raw;
@@ -9,10 +15,11 @@ mod support;
 use clock::unix_ms;
 use link::{Code, Kind};
 use raw::{PATIENCE, Raw, frame, hello};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use support::{Network, next_epoch};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::time::Instant;
 use trust::{EXPORTER_LABEL, Proof, Role, TokenKey};
 
 /// How a hello is answered: `Ok` for WELCOME.

@@ -1,5 +1,11 @@
 //! A relay that reads, keeps, changes and repeats what passes through it: what the two ends notice.
 #![allow(missing_docs)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on has failed"
+)]
 
 #[path = "raw.rs"]
 mod raw;

@@ -1,5 +1,11 @@
 //! Without a disk, without a database, and without a goodbye: what goes on, and what is billed.
 #![allow(missing_docs)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on has failed"
+)]
 
 #[path = "support.rs"]
 mod support;

@@ -1,5 +1,11 @@
 //! Peers that break the rules of streams, and what the others notice of it.
 #![allow(missing_docs)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on has failed"
+)]
 
 #[path = "raw.rs"]
 mod raw;
@@ -9,8 +15,9 @@ mod support;
 use link::message::{Opened, Refuse, Reset, decode_credit, write_credit};
 use link::{Code, Kind};
 use raw::{Raw, data, frame, open};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use support::{Member, Network};
+use tokio::time::Instant;
 use trust::Role;
 
 const WINDOW: u32 = 65_536;
@@ -190,7 +197,8 @@ async fn what_comes_before_the_answer_or_behind_the_end_is_the_senders_fault() {
     ends.there.send(&data(number, 100)).await;
     assert_eq!(ends.here.stream_ended(3).await, Code::ProtocolError);
     // Behind the sealed end, behind FIN with and without it, a second FIN, and less than a tag.
-    let wrong: [fn(u32) -> Vec<Vec<u8>>; 5] = [
+    type Frames = fn(u32) -> Vec<Vec<u8>>;
+    let wrong: [Frames; 5] = [
         |on| vec![data(on, 16), data(on, 100)],
         |on| vec![data(on, 16), frame(Kind::Fin, on, &[]), data(on, 100)],
         |on| vec![frame(Kind::Fin, on, &[]), data(on, 100)],
