@@ -38,12 +38,7 @@ pub(super) fn run() -> anyhow::Result<()> {
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line).context("standard input")?;
     let part: Part = serde_json::from_str(&line).context("standard input holds no part of the bench")?;
-    thread::spawn(|| {
-        let mut rest = String::new();
-        // Its end is the end.
-        while matches!(std::io::stdin().lock().read_line(&mut rest), Ok(count) if count > 0) {}
-        std::process::exit(0);
-    });
+    thread::spawn(end_with_input);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     match part {
         Part::Relay { seeds, address, state, admissions_per_second } => {
@@ -53,6 +48,14 @@ pub(super) fn run() -> anyhow::Result<()> {
             runtime.block_on(providers::run(seeds, address, first, count))
         }
     }
+}
+
+/// Nobody is left to tell anything to.
+#[expect(clippy::exit, reason = "a process of its own, whose other threads are kept by their runtimes")]
+fn end_with_input() {
+    let mut rest = String::new();
+    while matches!(std::io::stdin().lock().read_line(&mut rest), Ok(count) if count > 0) {}
+    std::process::exit(0);
 }
 
 pub(super) fn tell(standing: Standing) -> anyhow::Result<()> {
