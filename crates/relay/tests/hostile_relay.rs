@@ -12,7 +12,7 @@ mod raw;
 #[path = "support.rs"]
 mod support;
 
-use client::{Code, IncomingOpen, Link, LinkError, OpenError, Opens, Stream};
+use client::{Code, Link, LinkError, OpenError, Opens, SealedOpen, Stream};
 use link::Kind;
 use link::message::{Open, Opened, Refuse, Reset, write_credit};
 use raw::{Got, PATIENCE, Raw, frame};
@@ -38,7 +38,7 @@ struct Stage {
 struct Ends {
     link: Link,
     relay: Raw,
-    opens: mpsc::Receiver<IncomingOpen>,
+    opens: mpsc::Receiver<SealedOpen>,
     to: Opens,
 }
 
@@ -108,7 +108,8 @@ impl Stage {
         let opening = tokio::spawn(async move { link.open(&request).await });
         let (_, open) = opener.relay.until(Kind::Open).await;
         provider.relay.send(&self.passed(&open, 1, |_| ())).await;
-        let far = provider.opens.recv().await.unwrap().accept(Ipv4Addr::LOCALHOST.into()).unwrap();
+        let open_there = provider.opens.recv().await.unwrap().unseal().unwrap();
+        let far = open_there.accept(Ipv4Addr::LOCALHOST.into()).unwrap();
         let (_, opened) = provider.relay.until(Kind::Opened).await;
         opener.relay.send(&frame(Kind::Opened, 1, &opened)).await;
         let (near, _) = opening.await.unwrap().unwrap();
@@ -137,20 +138,26 @@ async fn data(relay: &mut Raw, count: usize) -> Vec<Vec<u8>> {
 async fn an_open_that_is_shown_again_is_refused_on_this_link_and_on_the_next() {
     let stage = Stage::new().await;
     let mut standing = stage.stream().await;
-    let refused = |payload: &[u8]| Refuse::decode(payload).unwrap().code;
-    standing.provider.relay.send(&stage.passed(&standing.open, 2, |_| ())).await;
-    assert_eq!(refused(&standing.provider.relay.until(Kind::Refuse).await.1), Code::Replayed);
+    let Ends { relay, opens, to, .. } = &mut standing.provider;
+    relay.send(&stage.passed(&standing.open, 2, |_| ())).await;
+    assert_eq!(refused(opens, relay).await, Code::Replayed);
     // For another opener, or at the expense of another contract.
     let someone = uuid::Uuid::from_u128(7);
-    standing.provider.relay.send(&stage.passed(&standing.open, 3, |open| open.opener = Some(someone))).await;
-    assert_eq!(refused(&standing.provider.relay.until(Kind::Refuse).await.1), Code::SealInvalid);
-    standing.provider.relay.send(&stage.passed(&standing.open, 4, |open| open.contract = someone)).await;
-    assert_eq!(refused(&standing.provider.relay.until(Kind::Refuse).await.1), Code::SealInvalid);
+    relay.send(&stage.passed(&standing.open, 3, |open| open.opener = Some(someone))).await;
+    assert_eq!(refused(opens, relay).await, Code::SealInvalid);
+    relay.send(&stage.passed(&standing.open, 4, |open| open.contract = someone)).await;
+    assert_eq!(refused(opens, relay).await, Code::SealInvalid);
     // The same start of the provider dials again.
-    let (_link, mut relay) = stage.link_to(&stage.provider, standing.provider.to.clone()).await;
+    let (_link, mut relay) = stage.link_to(&stage.provider, to.clone()).await;
     relay.send(&stage.passed(&standing.open, 1, |_| ())).await;
-    assert_eq!(refused(&relay.until(Kind::Refuse).await.1), Code::Replayed);
-    assert!(standing.provider.opens.try_recv().is_err());
+    assert_eq!(refused(opens, &mut relay).await, Code::Replayed);
+}
+
+/// How the provider refuses the open that comes next.
+async fn refused(opens: &mut mpsc::Receiver<SealedOpen>, relay: &mut Raw) -> Code {
+    let sealed = tokio::time::timeout(PATIENCE, opens.recv()).await.expect("nothing comes").unwrap();
+    assert!(sealed.unseal().is_none(), "it is taken");
+    Refuse::decode(&relay.until(Kind::Refuse).await.1).unwrap().code
 }
 
 #[tokio::test(flavor = "multi_thread")]
