@@ -71,8 +71,8 @@ pub(crate) fn child(options: &UpChildArgs) -> anyhow::Result<ExitCode> {
 
 fn start(path: PathBuf, made: Made) -> anyhow::Result<ExitCode> {
     let path = std::path::absolute(path)?;
-    become_plain(&path)?;
-    let options = UpOptions { data: path, init: made_as(made), programs: Programs::default() };
+    let account = become_plain(&path)?;
+    let options = UpOptions { data: path, init: made_as(made), programs: Programs::default(), account };
     let say = |text: &str| output::error(&format!("up: {text}"));
     let ready = |lines: &Lines| output::result(&describe(lines));
     runtime()?.block_on(supervisor::up(&options, &say, ready))?;
@@ -83,11 +83,12 @@ fn made_as(made: Made) -> InitOptions {
     InitOptions { address: made.expose, first_port: made.first_port }
 }
 
-fn become_plain(path: &std::path::Path) -> anyhow::Result<()> {
-    if let Some(account) = drop_root(path)? {
+fn become_plain(path: &std::path::Path) -> anyhow::Result<Option<String>> {
+    let account = drop_root(path)?;
+    if let Some(account) = &account {
         output::error(&format!("up: running as user {account}, not as root"));
     }
-    Ok(())
+    Ok(account)
 }
 
 /// One thread: a child ends with the thread that started it.

@@ -70,7 +70,7 @@ pub async fn stop(data: &DataFolder) -> Result<(), UpError> {
 pub fn reset(data: &DataFolder) -> Result<Vec<PathBuf>, UpError> {
     let _lock = Lock::take(data)?;
     let mut removed = Vec::new();
-    for name in OURS.iter().chain(&["worker.toml", "provider.toml", "up.lock"]) {
+    for name in OURS.iter().chain(&["worker.toml", "second", "up.lock"]) {
         let path = data.file(name);
         let Ok(found) = fs::symlink_metadata(&path) else { continue };
         let gone = if found.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };

@@ -53,6 +53,8 @@ pub struct UpOptions {
     pub init: InitOptions,
     /// What the children run.
     pub programs: Programs,
+    /// The account that is taken instead of root, if root started this.
+    pub account: Option<String>,
 }
 
 /// What can be done with a network that is up: each a line to be copied.
@@ -69,17 +71,27 @@ pub struct Lines {
 }
 
 impl Lines {
-    fn new(owner: &Owner, program: &str, psql: String) -> Self {
+    fn new(owner: &Owner, programs: &Programs, account: Option<&str>, psql: String) -> Self {
         let settings = owner.settings();
         let (proxy, target) = (settings.public(settings.ports.proxy), settings.ports.demonstration);
         let login = shell_quoted(&owner.curl_login().display().to_string());
         let curl = format!("curl --proxy socks5h://{proxy} --config {login} http://127.0.0.1:{target}/");
-        let program = shell_quoted(program);
+        let Programs { typed, .. } = programs;
+        let program = shell_quoted(typed);
         let folder = shell_quoted(&owner.data().path().display().to_string());
         let link = owner.link();
+        // No provider runs as root: it runs as the network does, where that account may write.
+        let state = account.map_or_else(|| "second".to_owned(), |_| format!("{folder}/second"));
         let join = format!(
-            "{program} up code --data {folder} | {program} provider join {link} --state second && {program} provider up --state second"
+            "{program} up code --data {folder} | {program} provider join {link} --state {state} && {program} provider up --state {state}"
         );
+        let join = match account {
+            Some(account) => format!(
+                "setpriv --reuid {account} --regid {account} --clear-groups sh -c {}",
+                shell_quoted(&join)
+            ),
+            None => join,
+        };
         Self { psql, curl, join, join_link: link.clone() }
     }
 }
@@ -110,7 +122,8 @@ pub async fn up(options: &UpOptions, say: &dyn Fn(&str), ready: impl FnOnce(&Lin
         return Err(UpError::Preflight(findings));
     }
     findings.iter().for_each(|finding| say(&finding.to_string()));
-    let network = Network { board, made, data, programs: options.programs.clone() };
+    let network =
+        Network { board, made, data, programs: options.programs.clone(), account: options.account.clone() };
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| network.no_signals(error))?;
     let mut terminate = signal(SignalKind::terminate()).map_err(|error| network.no_signals(error))?;
     let mut started = Vec::new();
@@ -145,6 +158,7 @@ struct Network {
     made: Initialised,
     data: DataFolder,
     programs: Programs,
+    account: Option<String>,
     board: Board,
 }
 
@@ -177,7 +191,7 @@ impl Network {
         ));
         let roles = self.launch(started, ROLES);
         roles.ready(&self.data, &self.board, async |_| owner.page_comes().await).await?;
-        Ok(Lines::new(&owner, &self.programs.typed, psql))
+        Ok(Lines::new(&owner, &self.programs, self.account.as_deref(), psql))
     }
 
     /// Brings the database to this program's schema, and gives its users their passwords.

@@ -18,7 +18,6 @@ const MAX_RECORD_LEN: u64 = 2 * trust::MAX_DOCUMENT_LEN as u64 + 1_024 * 1_024;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Record {
-    #[serde(with = "link_text")]
     pub(super) link: JoinLink,
     pub(super) role: Role,
     pub(super) request: RequestId,
@@ -154,21 +153,4 @@ pub(super) fn read(folder: &Path) -> Result<Option<Record>, MembershipError> {
     serde_json::from_slice(&text)
         .map(Some)
         .map_err(|error| MembershipError::Damaged { path, cause: error.to_string() })
-}
-
-/// A join link in JSON: its text.
-mod link_text {
-    use serde::Deserialize as _;
-    use std::borrow::Cow;
-    use trust::JoinLink;
-
-    pub(super) fn serialize<S: serde::Serializer>(link: &JoinLink, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(link)
-    }
-
-    pub(super) fn deserialize<'de, D: serde::Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<JoinLink, D::Error> {
-        Cow::<'de, str>::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
 }

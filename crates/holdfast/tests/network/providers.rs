@@ -1,12 +1,10 @@
 //! Providers that join by the printed command, and customers who do not notice when one of them goes.
 
-use crate::house::{House, is_alive, shell_as, wait_until};
-use drill::process::{Signal, signal};
+use crate::house::{House, wait_until};
 use serde_json::Value;
-use std::fs;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
-use std::process::Child;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A new stream must find another provider within this time.
@@ -121,28 +119,27 @@ struct Second {
 impl Second {
     fn join(house: &House) -> Self {
         let line = house.status()["lines"]["join"].as_str().unwrap().to_owned();
-        let (join, up) = line.split_once(" && ").unwrap();
-        let joined = house.shell(join);
-        assert!(joined.status.success(), "{}", String::from_utf8_lossy(&joined.stderr));
-        let state = house.place().join("second");
-        // Its owner lets it reach the page, which is on this machine.
-        let target = house.status()["lines"]["curl"]
-            .as_str()
-            .unwrap()
-            .rsplit_once("//")
-            .unwrap()
-            .1
-            .trim_end_matches('/')
-            .to_owned();
-        let exception = format!("[egress]\nallow_exact = [\"{target}\"]\n");
-        let written =
-            house.shell(&format!("printf '%s' '{exception}' > {}", state.join("provider.toml").display()));
-        assert!(written.status.success());
-        let process = shell_as(&format!("exec {up}"), house.place()).process_group(0).spawn().unwrap();
+        let state = house.place().join(line.rsplit_once("--state ").unwrap().1.trim_matches('\''));
+        // As it is printed, by whoever started the network.
+        let process = Command::new("sh")
+            .args(["-c", &line])
+            .current_dir(house.place())
+            .stdin(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .unwrap();
         let second = Self { state, process };
-        wait_until("the second provider is connected", || {
-            status(house, &second.state)["link"]["state"] == "connected"
-        });
+        let connected = || status(house, &second.state)["link"]["state"] == "connected";
+        wait_until("the second provider is connected", connected);
+        // Its owner lets it reach the page, which is on this machine.
+        let line = house.status()["lines"]["curl"].as_str().unwrap().to_owned();
+        let target = line.rsplit_once("//").unwrap().1.trim_end_matches('/');
+        let (state, program) = (second.state.display(), house.program());
+        let exception = format!("[egress]\nallow_exact = [\"{target}\"]\n");
+        let told = house.shell(&format!(
+            "printf '%s' '{exception}' > {state}/provider.toml && {program} provider reload --state {state}"
+        ));
+        assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
         second
     }
 
@@ -150,18 +147,18 @@ impl Second {
         self.state.clone()
     }
 
-    /// As when its machine loses power.
+    /// As when its machine loses power: the shell that started it, and the provider.
     fn kill(&mut self) {
-        signal(self.process.id(), Signal::KILL).unwrap();
+        let group = rustix::process::Pid::from_raw(self.process.id().cast_signed()).unwrap();
+        rustix::process::kill_process_group(group, rustix::process::Signal::KILL).unwrap();
         self.process.wait().unwrap();
-        assert!(!is_alive(self.process.id()));
-        fs::metadata(&self.state).unwrap();
     }
 }
 
 impl Drop for Second {
     fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        if self.process.try_wait().is_ok_and(|ended| ended.is_none()) {
+            self.kill();
+        }
     }
 }
