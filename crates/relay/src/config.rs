@@ -40,6 +40,8 @@ pub struct Config {
     pub window_bytes: u32,
     /// The most that it may grow to.
     pub greatest_window_bytes: u32,
+    /// A stream whose block of bytes is used up waits for so long for the one that follows.
+    pub contract_wait_ms: u64,
     /// What may wait here for slow receivers, all connections together.
     pub buffer_bytes: usize,
     /// A refused client is held for so long before it is closed, so that it does not come back at once.
@@ -73,6 +75,7 @@ impl Default for Config {
             streams_per_opener: 65_536,
             window_bytes: 256 * 1024,
             greatest_window_bytes: 4 * 1024 * 1024,
+            contract_wait_ms: 10_000,
             buffer_bytes: 512 * 1024 * 1024,
             hold_refused_ms: 60_000,
             drain_deadline_ms: 600_000,

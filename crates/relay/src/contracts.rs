@@ -89,6 +89,19 @@ impl Contract {
         }
     }
 
+    /// The last of those that follow, or itself.
+    pub(crate) fn last(self: &Rc<Self>) -> Rc<Self> {
+        let mut last = Rc::clone(self);
+        loop {
+            let Some(next) = last.next.borrow().clone() else { return last };
+            last = next;
+        }
+    }
+
+    pub(crate) const fn has_expired(&self, now_ms: u64) -> bool {
+        now_ms / 1_000 >= self.expires_at_s
+    }
+
     /// It, or what follows it, still pays.
     pub(crate) fn pays(&self, now_ms: u64) -> bool {
         self.room(now_ms) > 0 || self.payer_after(now_ms).is_some()
@@ -110,7 +123,7 @@ impl Contract {
     }
 
     fn room(&self, now_ms: u64) -> u64 {
-        if now_ms / 1_000 >= self.expires_at_s { 0 } else { self.bytes - self.used.get().min(self.bytes) }
+        if self.has_expired(now_ms) { 0 } else { self.bytes - self.used.get().min(self.bytes) }
     }
 }
 

@@ -11,6 +11,7 @@ mod deadlines;
 mod departure;
 mod inside;
 mod open;
+mod parked;
 
 pub(crate) use connection::{Connection, leaves, linger};
 
@@ -20,6 +21,7 @@ use crate::counters::{Counters, Status};
 use crate::door::Keys;
 use clock::Clock;
 use deadlines::Deadlines;
+use parked::Parked;
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::rc::{Rc, Weak};
@@ -78,6 +80,7 @@ pub(crate) struct Hub {
     /// Bytes in all outboxes.
     queued: Cell<usize>,
     deadlines: Deadlines,
+    pub parked: Parked,
     presence: RefCell<VecDeque<Presence>>,
     pub presence_changed: tokio::sync::Notify,
 }
@@ -101,6 +104,7 @@ impl Hub {
             streams: Cell::new(0),
             queued: Cell::new(0),
             deadlines: Deadlines::default(),
+            parked: Parked::default(),
             presence: RefCell::default(),
             presence_changed: tokio::sync::Notify::new(),
         })

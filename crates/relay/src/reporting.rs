@@ -83,6 +83,7 @@ impl<R: Records> Reporting<R> {
             tokio::time::sleep(interval).await;
             self.append().await;
             self.hub.contracts.sweep(unix_ms());
+            self.hub.sweep_parked();
         }
     }
 

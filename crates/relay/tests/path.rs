@@ -174,6 +174,42 @@ async fn a_contract_that_is_spent_ends_the_stream_unless_another_follows() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_is_faster_than_its_blocks_waits_and_loses_nothing() {
+    let network = Network::with(|config| config.contract_wait_ms = 20_000).await;
+    let provider = network.provider().await;
+    let proxy = network.member(Role::Proxy);
+    let link = network.connect(&proxy).await.unwrap();
+    let target = echo().await;
+    let first = network.contract(&proxy, MB as u64);
+    let (stream, _) = link.open(&provider.request(&first, target)).await.unwrap();
+    let (mut read, mut write) = tokio::io::split(stream);
+    let data: Vec<u8> = (0..3 * MB).map(|index| (index % 251) as u8).collect();
+    let sent = data.clone();
+    let writing = tokio::spawn(async move {
+        write.write_all(&sent).await.unwrap();
+        write.shutdown().await.unwrap();
+    });
+    let paying = async {
+        let mut last = first.id;
+        for _ in 0..6 {
+            // The api takes its time; meanwhile what waits is within the window, and counts.
+            tokio::time::sleep(Duration::from_millis(150)).await;
+            let queued = network.status.borrow().queued_bytes;
+            assert!(queued < 6 << 20, "{queued} bytes wait");
+            let next = network.contract_after(&proxy, MB as u64 + 300_000, Some(last));
+            last = next.id;
+            link.show(&next);
+        }
+    };
+    let mut received = Vec::new();
+    let (all, ()) = tokio::join!(read.read_to_end(&mut received), paying);
+    all.unwrap();
+    writing.await.unwrap();
+    assert!(received == data);
+    network.until(|status| status.streams == 0 && status.queued_bytes == 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_provider_that_dies_resets_its_streams_and_refuses_new_ones_at_once() {
     let network = Network::start().await;
     let provider = network.provider().await;

@@ -115,6 +115,7 @@ impl Network {
             listen: address,
             state_folder: folder.path().join("relay"),
             usage_interval_ms: 50,
+            contract_wait_ms: 100,
             ..Config::default()
         };
         adapt(&mut config);

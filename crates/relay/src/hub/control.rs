@@ -65,7 +65,7 @@ impl Connection {
                 return Err(End::Gone(refuse.code));
             }
             Kind::Contract if self.role != Role::Provider => {
-                self.show(hub, Contract::decode(payload).map_err(broken)?);
+                self.show(hub, Contract::decode(payload).map_err(broken)?, touched);
             }
             Kind::Open if self.role != Role::Provider => {
                 let open = Open::decode(payload).map_err(broken)?;
@@ -94,7 +94,7 @@ impl Connection {
     }
 
     /// A contract that cannot be taken is told by the open that names it.
-    fn show(&self, hub: &Hub, contract: Contract<'_>) {
+    fn show(&self, hub: &Hub, contract: Contract<'_>, touched: &mut Vec<Rc<Self>>) {
         let verified = hub.keys.borrow().contract(contract.text, unix_ms());
         let shown = verified.and_then(|claims| {
             if claims.opener != self.client {
@@ -102,8 +102,10 @@ impl Connection {
             }
             hub.contracts.show(&claims, contract.follows.map(ContractId), unix_ms())
         });
-        if let Err(code) = shown {
-            hub.counters.refuse(code);
+        match (shown, contract.follows) {
+            (Ok(()), Some(before)) => hub.resume_after(ContractId(before), touched),
+            (Ok(()), None) => {}
+            (Err(code), _) => hub.counters.refuse(code),
         }
     }
 

@@ -2,9 +2,7 @@
 
 use super::inside::Inside;
 use super::{Connection, Hub};
-use crate::contracts::Contract;
 use crate::counters::add;
-use clock::unix_ms;
 use link::message::{Refuse, Reset};
 use link::seal::TAG_BYTES;
 use link::{Code, HEADER_BYTES, Kind, write_frame};
@@ -59,16 +57,27 @@ impl Connection {
             Some(Code::Stalled)
         } else {
             let _ = route.credit.spend(bytes);
-            Contract::spend(&mut route.contract, bytes as u64, &hub.contracts, unix_ms()).err()
+            None
         };
-        let (peer, peer_stream) = (Rc::clone(&route.peer), route.peer_stream);
+        let waits = fault.is_none() && !route.pay(hub, bytes);
         drop(guard);
         if let Some(code) = fault {
             hub.counters.refuse(code);
             self.cut(hub, stream, code, touched);
-            return;
+        } else if waits {
+            self.park(hub, stream, frame, touched);
+        } else {
+            self.pass(hub, stream, frame, touched);
         }
-        add(&hub.counters.bytes, bytes as u64);
+    }
+
+    /// What is paid for goes to the other end.
+    pub(super) fn pass(&self, hub: &Hub, stream: u32, frame: &mut [u8], touched: &mut Vec<Rc<Self>>) {
+        let guard = self.inside.borrow();
+        let Some(route) = guard.routes.get(&stream) else { return };
+        let (peer, peer_stream) = (Rc::clone(&route.peer), route.peer_stream);
+        drop(guard);
+        add(&hub.counters.bytes, (frame.len() - HEADER_BYTES) as u64);
         frame[4..HEADER_BYTES].copy_from_slice(&peer_stream.to_be_bytes());
         peer.put(hub, frame);
         touch(touched, &peer);
@@ -102,15 +111,30 @@ impl Connection {
                 return self.cut(hub, stream, Code::ProtocolError, touched);
             }
             route.fin = true;
+            // It comes behind what waits.
+            if !route.parked.is_empty() {
+                return;
+            }
             (Rc::clone(&route.peer), route.peer_stream)
         };
+        self.pass_fin(hub, stream, (&peer, peer_stream), touched);
+    }
+
+    /// FIN goes to the other end.
+    pub(super) fn pass_fin(
+        &self,
+        hub: &Hub,
+        stream: u32,
+        (peer, peer_stream): (&Rc<Self>, u32),
+        touched: &mut Vec<Rc<Self>>,
+    ) {
         let over = {
             let mut guard = peer.inside.borrow_mut();
             let Inside { routes, out, .. } = &mut *guard;
             write_frame(out.plain(), Kind::Fin, peer_stream, |_| {});
-            routes.get(&peer_stream).is_none_or(|route| route.fin)
+            routes.get(&peer_stream).is_none_or(|route| route.fin && route.parked.is_empty())
         };
-        touch(touched, &peer);
+        touch(touched, peer);
         if over {
             self.unlink(hub, stream);
         }
@@ -140,7 +164,8 @@ impl Connection {
     /// Takes a stream out of both tables; the other end, and whether the provider had not answered yet.
     pub(super) fn unlink(&self, hub: &Hub, stream: u32) -> Option<(Rc<Self>, u32, bool)> {
         let route = self.inside.borrow_mut().routes.remove(&stream)?;
-        route.peer.inside.borrow_mut().routes.remove(&route.peer_stream);
+        let other = route.peer.inside.borrow_mut().routes.remove(&route.peer_stream);
+        [Some(&route), other.as_ref()].into_iter().flatten().for_each(|route| hub.unpark(route));
         hub.streams.set(hub.streams.get().saturating_sub(1));
         Some((route.peer, route.peer_stream, route.opening))
     }

@@ -1,4 +1,4 @@
-//! The deadlines of opens that no provider has answered yet.
+//! The deadlines of opens that no provider has answered yet, and of streams that nobody pays for.
 
 use super::{Connection, Hub};
 use overload::Moment;
@@ -33,7 +33,7 @@ impl Deadlines {
         let mut heap = self.heap.borrow_mut();
         if heap.len() >= self.most.get().max(FEW) {
             heap.retain(|Reverse(entry)| {
-                entry.opener.upgrade().is_some_and(|opener| opener.is_opening(entry.stream))
+                entry.opener.upgrade().is_some_and(|opener| opener.waits(entry.stream))
             });
             self.most.set(heap.len() * 2);
         }

@@ -21,7 +21,8 @@ impl Connection {
         let code = if self.role == Role::Provider { Code::ProviderGone } else { Code::Cancelled };
         let mut touched = Vec::new();
         for (_, route) in routes {
-            route.peer.lose(&route, code, &mut touched);
+            hub.unpark(&route);
+            route.peer.lose(hub, &route, code, &mut touched);
         }
         super::data::flush_all(hub, &touched);
         let mut inside = self.inside.borrow_mut();
@@ -55,9 +56,10 @@ impl Connection {
     }
 
     /// The other end of one of its streams is gone.
-    fn lose(self: &Rc<Self>, theirs: &Route, code: Code, touched: &mut Vec<Rc<Self>>) {
+    fn lose(self: &Rc<Self>, hub: &Hub, theirs: &Route, code: Code, touched: &mut Vec<Rc<Self>>) {
         let mut inside = self.inside.borrow_mut();
         let Some(route) = inside.routes.remove(&theirs.peer_stream) else { return };
+        hub.unpark(&route);
         if route.opening && self.role != Role::Provider {
             let refuse = Refuse { code, cause: "the provider has left".into(), retry_after: None };
             refuse.write(theirs.peer_stream, inside.out.plain());

@@ -72,4 +72,7 @@ pub(crate) struct Route {
     /// The sealed end has come from here, and FIN.
     pub ended: bool,
     pub fin: bool,
+    /// Frames of this end that wait for a block of bytes to be paid from, and since when.
+    pub parked: Vec<u8>,
+    pub parked_since: Moment,
 }

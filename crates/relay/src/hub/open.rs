@@ -122,6 +122,8 @@ impl Connection {
             owed_credit: 0,
             ended: false,
             fin: false,
+            parked: Vec::new(),
+            parked_since: overload::Moment::ORIGIN,
         };
         there.routes.insert(number, route(self, stream, open.window_bytes));
         let passed = Open {
@@ -180,10 +182,16 @@ impl Connection {
         self.inside.borrow().routes.get(&stream).is_some_and(|route| route.opening)
     }
 
+    /// Something is to be done if its time is over.
+    pub(super) fn waits(&self, stream: u32) -> bool {
+        let inside = self.inside.borrow();
+        inside.routes.get(&stream).is_some_and(|route| route.opening || !route.parked.is_empty())
+    }
+
     /// An open's deadline has passed: if its provider has not answered, the opener is told, and the provider too.
     pub(super) fn overdue(self: &Rc<Self>, hub: &Hub, stream: u32) {
         if !self.is_opening(stream) {
-            return;
+            return self.unpaid(hub, stream);
         }
         hub.counters.refuse(Code::Timeout);
         if let Some((provider, number, _)) = self.unlink(hub, stream) {
