@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio_postgres::Config;
 
-/// How long an attempt to reach the server may take, unless the address says otherwise.
-const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+/// How long an attempt to reach the server, and to log in there, may take, unless the address says otherwise.
+pub(crate) const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 /// How long sent bytes may stay without an answer of the kernel at the other end before the connection is given up.
 const UNANSWERED_LIMIT: Duration = Duration::from_secs(15);
 

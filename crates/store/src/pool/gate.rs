@@ -4,9 +4,10 @@
 use std::time::Duration;
 
 use tokio::sync::{Mutex, oneshot};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_postgres::Config;
 
+use crate::path::CONNECT_LIMIT;
 use crate::session::Session;
 use crate::{StoreError, error};
 
@@ -45,16 +46,18 @@ impl Gate {
             sleep_until(not_before).await;
         }
         let _ = begun.send(());
-        match Session::open(config).await {
-            Ok(session) => {
+        // The driver's own limit ends with the connect: a server that accepts and says nothing would hold the gate for good.
+        let limit = config.get_connect_timeout().copied().unwrap_or(CONNECT_LIMIT);
+        let reason = match timeout(limit, Session::open(config)).await {
+            Ok(Ok(session)) => {
                 *state = State::default();
-                Ok(session)
+                return Ok(session);
             }
-            Err(error) => {
-                let pause = state.failed(error::reason(&error));
-                Err(state.unreachable(pause))
-            }
-        }
+            Ok(Err(error)) => error::reason(&error),
+            Err(_) => "it accepts connections, and does not answer".to_owned(),
+        };
+        let pause = state.failed(reason);
+        Err(state.unreachable(pause))
     }
 }
 

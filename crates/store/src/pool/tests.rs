@@ -292,3 +292,18 @@ async fn a_caller_that_stops_while_a_connection_is_opened_leaves_it_to_the_next(
     assert_eq!(query(&pool, "select 1::text").await.unwrap(), "1");
     assert_eq!((pool.status().opened, house.relay.counts().opened), (1, 1));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_accepts_and_says_nothing_is_given_up_and_the_next_attempt_is_free() {
+    // The kernel accepts; nobody answers.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let text = format!("postgresql://bench@{}/bench?connect_timeout=1", silent.local_addr().unwrap());
+    let pool = Pool::new(text.parse().unwrap(), PoolOptions::default()).unwrap();
+    for attempt in 0..2 {
+        let asked = timeout(Duration::from_secs(10), query(&pool, "select 1::text")).await;
+        let error = asked.expect("a caller waits without end").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unreachable, "{attempt}: {error}");
+    }
+    let status = pool.status();
+    assert_eq!((status.open_failed, status.busy), (2, 0), "{status:?}");
+}
