@@ -69,7 +69,7 @@ impl Block {
 
     /// Whether it can carry a new stream.
     fn carries(&self, now_ms: u64) -> bool {
-        !self.is_spent() && now_ms.saturating_add(EXPIRY_MARGIN_MS) < self.expires_at_ms
+        !self.is_spent() && carries_until(self.expires_at_ms, now_ms)
     }
 
     pub(crate) fn is_spent(&self) -> bool {
@@ -170,6 +170,23 @@ pub(crate) enum Outcome {
     Refused(ErrorAnswer),
     /// Nobody answers.
     Silent,
+}
+
+impl Outcome {
+    /// The api's block; or a refusal, if its time is over before it could carry a stream: asked for again at once, it would only come
+    /// again.
+    pub(crate) fn of(answer: ContractAnswer, now_ms: u64) -> Self {
+        if carries_until(answer.expires_at_ms, now_ms) {
+            return Self::Granted(answer);
+        }
+        let cause = "the account's grant is about to end".to_owned();
+        Self::Refused(ErrorAnswer { code: ErrorCode::GrantExpired, cause, retry_after_ms: None })
+    }
+}
+
+/// Whether a block that ends then can carry a new stream now.
+const fn carries_until(expires_at_ms: u64, now_ms: u64) -> bool {
+    now_ms.saturating_add(EXPIRY_MARGIN_MS) < expires_at_ms
 }
 
 /// The blocks of one account.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout, timeout_at};
+use trust::ContractId;
 use trust::api::ContractRequest;
 
 use super::Opener;
@@ -55,7 +56,14 @@ impl<E: Exits, C: Control> Opener<E, C> {
 
     async fn ask(self: Arc<Self>, account: Arc<Account>, question: ContractRequest) {
         let outcome = match timeout(QUESTION_WAIT, self.control.contract(&question)).await {
-            Ok(Ok(answer)) => Outcome::Granted(answer),
+            Ok(Ok(answer)) => {
+                let contract = ContractId(answer.contract);
+                let outcome = Outcome::of(answer, unix_ms());
+                if matches!(outcome, Outcome::Refused(_)) {
+                    self.close(contract);
+                }
+                outcome
+            }
             Ok(Err(ControlError::Refused(answer))) => Outcome::Refused(answer),
             Ok(Err(ControlError::Silent(error))) => {
                 tracing::debug!(%error, account = %account.name, "no contract");
@@ -111,11 +119,14 @@ impl<E: Exits, C: Control> Opener<E, C> {
     }
 
     fn give_back(self: &Arc<Self>, block: &Block) {
-        if !block.give_back() {
-            return;
+        if block.give_back() {
+            self.close(block.contract.id);
         }
-        let (opener, contract) = (Arc::clone(self), block.contract.id);
-        // If nobody answers, it is given back when its time is over.
+    }
+
+    /// If nobody answers, the contract is given back when its time is over.
+    fn close(self: &Arc<Self>, contract: ContractId) {
+        let opener = Arc::clone(self);
         tokio::spawn(async move {
             let closed = timeout(QUESTION_WAIT, opener.control.close_contract(contract)).await;
             if let Ok(Err(error)) = closed {

@@ -142,3 +142,22 @@ fn a_block_is_in_use_as_long_as_streams_of_any_before_it() {
     drop(first);
     assert!(freed.upgrade().is_none(), "blocks that are over are kept");
 }
+
+/// At the end of a grant the api had nothing but blocks of a few seconds, and was asked for the next one without a pause.
+#[test]
+fn a_block_that_is_over_before_it_can_be_used_is_a_refusal_with_a_pause() {
+    let answer = |expires_at_ms| ContractAnswer {
+        contract: Uuid::now_v7(),
+        signed: "signed".into(),
+        bytes: 1_000,
+        expires_at_ms,
+    };
+    let mut purse = Purse::default();
+    assert!(purse.question("acme", ms(0), 0).is_some());
+    purse.answered(&Outcome::of(answer(EXPIRY_MARGIN_MS), 0), ms(0), 0);
+    assert!(matches!(purse.take(ms(0), 0), Take::Refused(refusal) if refusal.reason == Reason::NoGrant));
+    assert!(purse.question("acme", ms(0), 0).is_none(), "asked again at once");
+    assert!(purse.question("acme", ms(5_000), 5_000).is_some());
+    purse.answered(&Outcome::of(answer(HOUR_MS), 5_000), ms(5_000), 0);
+    block(&purse, 5_000);
+}

@@ -209,3 +209,23 @@ async fn the_database_and_the_rules_agree_on_what_is_free() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_grant_that_is_about_to_end_gives_no_block_and_the_next_one_does() {
+    let database = Database::start().await;
+    let account = database.account("payer").await;
+    let opener = database.client(account, Role::App, None).await;
+    let ends_at_ms = now_ms() + 8_000;
+    let ending = NewGrant {
+        grant: trust::GrantId::random(),
+        account,
+        bytes: 100 * MIB,
+        starts_at_ms: now_ms() - HOUR_MS,
+        expires_at_ms: ends_at_ms,
+    };
+    assert!(database.api.create_grant(ending).await.unwrap());
+    assert_eq!(database.admit(account, opener, MIB).await, Verdict::GrantExpired);
+    database.grant(account, 100 * MIB).await;
+    let block = admitted(database.admit(account, opener, MIB).await);
+    assert!(block.expires_at_ms > ends_at_ms + HOUR_MS, "the block ends with the grant that ends first");
+}
