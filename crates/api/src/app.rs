@@ -1,17 +1,18 @@
 //! What all requests share.
 
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use store::config::read_text;
 use store::{ConfigError, DatabaseConfigError, NewAccount, Store, StoreError};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use trust::api::ErrorCode;
 use trust::{AccountId, CertificateError, ClientId, KeyError, RoleCertificate, RootKey, TokenKey};
 
+use crate::answer::Refusal;
 use crate::config::Config;
 use crate::documents::DocumentKeeper;
 use crate::guesses::{Guesses, Neighbourhood};
@@ -28,6 +29,8 @@ const REFUSED_MS: u64 = 15_000;
 const READINESS_MS: u64 = 500;
 /// Passwords that are hashed at once: each takes a core for a fifth of a second.
 const MOST_HASHING: usize = 2;
+/// Passwords that wait for that; the next one is refused. Each of them holds one of the requests at once.
+pub(crate) const MOST_WAITING_TO_HASH: usize = 32;
 
 /// Why the api cannot run.
 #[derive(Debug, thiserror::Error)]
@@ -80,8 +83,12 @@ pub(crate) struct App {
     pub(crate) refused: Mutex<Memory<Refused, (ErrorCode, &'static str)>>,
     /// Whether the database could serve a moment ago.
     pub(crate) readiness: Mutex<Memory<(), bool>>,
-    hashing: Semaphore,
+    hashing: Arc<Semaphore>,
+    hashing_line: Semaphore,
 }
+
+/// The right to hash one password.
+pub(crate) struct HashingTurn(OwnedSemaphorePermit);
 
 /// Who was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -118,20 +125,32 @@ impl App {
             lookups: Lookups::default(),
             refused: Mutex::new(Memory::new(REFUSED_MS)),
             readiness: Mutex::new(Memory::new(READINESS_MS)),
-            hashing: Semaphore::new(MOST_HASHING),
+            hashing: Arc::new(Semaphore::new(MOST_HASHING)),
+            hashing_line: Semaphore::new(MOST_WAITING_TO_HASH),
         })
     }
 
-    pub(crate) fn router(self: &std::sync::Arc<Self>) -> Router {
+    pub(crate) fn router(self: &Arc<Self>) -> Router {
         routes::router(self)
     }
 
-    /// Work that takes a core for a while, a bounded number at once.
-    pub(crate) async fn hashing<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Option<T> {
-        let _turn = self.hashing.acquire().await.ok()?;
+    /// Waits for a turn to hash a password: a bounded number waits.
+    pub(crate) async fn hashing_turn(&self) -> Result<HashingTurn, Refusal> {
+        let _place = self.hashing_line.try_acquire().map_err(|_| Refusal::busy())?;
+        let turn = Arc::clone(&self.hashing).acquire_owned().await.map_err(|_| Refusal::busy())?;
+        Ok(HashingTurn(turn))
+    }
+}
+
+impl HashingTurn {
+    /// Work that takes a core for a while. The turn is over when it has ended, also if nobody waits for it any more.
+    pub(crate) async fn run<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+        let Self(turn) = self;
+        let work = move || {
+            let done = work();
+            drop(turn);
+            done
+        };
         tokio::task::spawn_blocking(work).await.ok()
     }
 }

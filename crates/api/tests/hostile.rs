@@ -5,11 +5,13 @@
 #[path = "support/support.rs"]
 mod support;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use support::{Ask, House};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -118,4 +120,36 @@ async fn the_certificate_is_no_other_networks() {
     let link = trust::JoinLink { network: other, ..house.link() };
     let error = client::Api::new(&link).unwrap().trust().await.unwrap_err();
     assert!(matches!(error, client::ApiError::NotPinned { .. }), "{error}");
+}
+
+/// Each of many guesses at once was let in before the first was found wrong.
+#[tokio::test(flavor = "multi_thread")]
+async fn guesses_at_once_are_no_more_than_guesses_one_by_one() {
+    let house = Arc::new(House::start().await);
+    let body = r#"{"account": "operator", "password": "not the right one"}"#;
+    let mut asking = JoinSet::new();
+    for _ in 0..30 {
+        let house = Arc::clone(&house);
+        asking.spawn(async move { house.ask(&Ask::post("/v1/session", body)).await.status });
+    }
+    let looked_at = asking.join_all().await.into_iter().filter(|status| *status == 401).count();
+    assert!((1..=11).contains(&looked_at), "{looked_at} guesses were looked at");
+}
+
+/// Whoever asks and leaves at once has no answer, but the password is hashed.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_guesses_and_leaves_has_guessed() {
+    let house = House::start().await;
+    let body = r#"{"account": "operator", "password": "not the right one"}"#;
+    let text =
+        format!("POST /v1/session HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    for _ in 0..40 {
+        let mut stream = house.dial().await.unwrap();
+        stream.write_all(text.as_bytes()).await.unwrap();
+        stream.flush().await.unwrap();
+        // Time to begin, and not to end.
+        tokio::time::sleep(Duration::from_millis(80)).await;
+        drop(stream);
+    }
+    assert_eq!(house.ask(&Ask::post("/v1/session", body)).await.refusal(), (429, "too_many"));
 }

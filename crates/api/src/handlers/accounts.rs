@@ -23,26 +23,28 @@ const PASSWORD_BYTES: std::ops::RangeInclusive<usize> = 12..=256;
 pub(crate) async fn sign_in(context: Context) -> Answer {
     let app = &context.app;
     let asked: SignInRequest = context.json()?;
-    if asked.account.len() > NAME_MAX || asked.password.len() > *PASSWORD_BYTES.end() {
+    // A zero byte is no text to the database.
+    if asked.account.contains('\0')
+        || asked.account.len() > NAME_MAX
+        || asked.password.len() > *PASSWORD_BYTES.end()
+    {
         return Err(wrong());
     }
     let guesser = Neighbourhood::from(context.peer);
     let name_hash = sha256(asked.account.as_bytes());
-    let wait_ms = lock(&app.guesses).wait_ms(&guesser, context.now_ms);
-    let name_wait_ms = lock(&app.name_guesses).wait_ms(&name_hash, context.now_ms);
-    if let Some(wait_ms) = wait_ms.max(name_wait_ms) {
-        return Err(Refusal::later(ErrorCode::TooMany, "too many wrong passwords", wait_ms));
-    }
+    may_guess(&context, &guesser, &name_hash)?;
     let account = app.store.account_by_name(asked.account).await?;
     // As slow for a name that does not exist.
     let kept = account.as_ref().map(|account| account.password.clone()).unwrap_or_default();
     let password = asked.password;
-    let right = app.hashing(move || is_password(&password, &kept)).await.unwrap_or(false);
-    let Some(account) = account.filter(|_| right) else {
-        lock(&app.guesses).note_wrong(guesser, context.now_ms);
-        lock(&app.name_guesses).note_wrong(name_hash, context.now_ms);
-        return Err(wrong());
-    };
+    let turn = app.hashing_turn().await?;
+    // Others of this address may have been wrong meanwhile.
+    may_guess(&context, &guesser, &name_hash)?;
+    // Wrong until it is right: whoever leaves before the answer has guessed as well.
+    lock(&app.guesses).note_wrong(guesser, context.now_ms);
+    lock(&app.name_guesses).note_wrong(name_hash, context.now_ms);
+    let right = turn.run(move || is_password(&password, &kept)).await.unwrap_or(false);
+    let account = account.filter(|_| right).ok_or_else(wrong)?;
     lock(&app.guesses).note_right(&guesser);
     lock(&app.name_guesses).note_right(&name_hash);
     if account.disabled_at_ms.is_some() {
@@ -73,7 +75,8 @@ pub(crate) async fn create(context: Context) -> Answer {
         return Err(Refusal::bad("the password has to have 12 to 256 bytes"));
     }
     let password = asked.password;
-    let hashed = context.app.hashing(move || hash_password(&password)).await;
+    let turn = context.app.hashing_turn().await?;
+    let hashed = turn.run(move || hash_password(&password)).await;
     let Some(Ok(password)) = hashed else {
         return Err(Refusal::new(ErrorCode::Internal, "the password could not be hashed"));
     };
@@ -98,6 +101,16 @@ pub(crate) async fn join_code(context: Context) -> Answer {
     let row = JoinCodeRow { hash: code.hash(), account: account.account, role, expires_at_ms };
     context.app.store.create_join_code(row).await?;
     ok(&JoinCodeAnswer { code: code.reveal(), expires_at_ms })
+}
+
+fn may_guess(context: &Context, guesser: &Neighbourhood, name_hash: &[u8; 32]) -> Result<(), Refusal> {
+    let app = &context.app;
+    let wait_ms = lock(&app.guesses).wait_ms(guesser, context.now_ms);
+    let name_wait_ms = lock(&app.name_guesses).wait_ms(name_hash, context.now_ms);
+    match wait_ms.max(name_wait_ms) {
+        Some(wait_ms) => Err(Refusal::later(ErrorCode::TooMany, "too many wrong passwords", wait_ms)),
+        None => Ok(()),
+    }
 }
 
 fn check_name(name: &str) -> Result<(), Refusal> {
