@@ -2,9 +2,11 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use super::Gone;
 use crate::http::MAX_HEAD_BYTES;
@@ -15,6 +17,9 @@ const MAX_BUFFER_BYTES: usize = MAX_HEAD_BYTES + READ_BYTES;
 
 /// Bytes of one reading.
 const READ_BYTES: usize = 4 * 1024;
+
+/// How long a customer may take to let an answer of the proxy's own in.
+const ANSWER_WAIT: Duration = Duration::from_secs(10);
 
 /// A connection to a customer.
 pub(super) struct Client {
@@ -74,17 +79,17 @@ impl Client {
 
     pub(super) async fn write(&mut self, bytes: &[u8]) -> Result<(), Gone> {
         let socket = self.socket.as_mut().ok_or(Gone)?;
-        socket.write_all(bytes).await?;
+        timeout(ANSWER_WAIT, socket.write_all(bytes)).await.map_err(|_| Gone)??;
         Ok(())
     }
 
     /// An answer behind which the connection ends: what the customer still sends is let in for a moment, because closing over it
     /// would be a reset, and could take the answer away.
     pub(super) async fn write_last(&mut self, bytes: &[u8]) -> Result<(), Gone> {
-        const LINGER: std::time::Duration = std::time::Duration::from_millis(500);
+        const LINGER: Duration = Duration::from_millis(500);
         const MOST_BYTES: usize = 256 * 1024;
+        self.write(bytes).await?;
         let socket = self.socket.as_mut().ok_or(Gone)?;
-        socket.write_all(bytes).await?;
         socket.shutdown().await?;
         let drained = async {
             let mut buffer = [0; 1024];
@@ -97,7 +102,7 @@ impl Client {
             }
         };
         // Whoever is still sending then gets the reset.
-        let _ = tokio::time::timeout(LINGER, drained).await;
+        let _ = timeout(LINGER, drained).await;
         Ok(())
     }
 

@@ -1,12 +1,20 @@
 //! Clients that do it wrong, slowly, in pieces, or not to the end.
 
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::io::AsyncWriteExt;
+use proxy::exits::{ExitError, ExitStream, Exits, Wanted};
+use proxy::{Config, Listeners};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::TcpStream;
 use tokio::time::Instant;
+use trust::api::Limits;
 
-use crate::support::{SECRET, connect, echo, rest, soon, start, start_with};
+use crate::support::{Api, SECRET, candidate, connect, echo, rest, soon, start, start_with};
 use crate::wire::{answer, basic, greeting, login, request, status, stream, take, works};
 
 #[tokio::test]
@@ -51,7 +59,7 @@ async fn a_slow_loris_is_closed_at_the_deadline() {
                 let mut byte = [0];
                 match socket.try_read(&mut byte) {
                     Ok(0) => return,
-                    Err(error) if error.kind() != std::io::ErrorKind::WouldBlock => return,
+                    Err(error) if error.kind() != io::ErrorKind::WouldBlock => return,
                     _ => {}
                 }
             }
@@ -148,4 +156,85 @@ async fn those_who_do_not_log_in_take_no_places_of_those_who_do() {
     tokio::time::sleep(Duration::from_millis(200)).await;
     works(&mut stream(proxy.address, "acme", target).await).await;
     works(&mut inside[0]).await;
+}
+
+/// It asks again and again, and reads no answer: the answers fill what the kernel holds for it.
+#[tokio::test]
+async fn who_takes_no_answers_does_not_keep_its_place() {
+    let target = echo().await;
+    let proxy = start_with(&[target], |config, _| config.connections = 1).await;
+    let deaf = connect(proxy.address).await;
+    let asks = b"GET http://x/ HTTP/1.1\r\n\r\n".repeat(100);
+    let (_reads_nothing, mut to_proxy) = deaf.into_split();
+    let asking = async { while to_proxy.write_all(&asks).await.is_ok() {} };
+    let ended = tokio::time::timeout(Duration::from_secs(60), asking).await;
+    assert!(ended.is_ok(), "it is written to for ever");
+    works(&mut stream(proxy.address, "acme", target).await).await;
+}
+
+/// A hostile exit grants no credit. Who asked through it, and has left, must not keep a place among the connections.
+#[tokio::test]
+async fn a_provider_that_takes_no_bytes_keeps_nobody_who_has_left() {
+    let config = Config { connections: 1, ..start(&[]).await.config };
+    let api = Arc::new(Api::default());
+    api.with(|state| {
+        state.logins.insert("acme".into(), crate::support::login("acme", Limits::default(), ""));
+        state.candidates = vec![candidate(1, "DE")];
+        state.block_bytes = 1 << 30;
+    });
+    let listeners = Listeners::bind(&config).await.unwrap();
+    let address = listeners.addresses()[0];
+    tokio::spawn(proxy::serve(config, listeners, Arc::new(Deaf), api, None, std::future::pending()));
+    let mut socket = connect(address).await;
+    let ask = format!("GET http://example.org/ HTTP/1.1\r\n{}\r\n", basic("acme"));
+    socket.write_all(ask.as_bytes()).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    drop(socket);
+    let mut next = connect(address).await;
+    next.write_all(b"GET http://example.org/ HTTP/1.1\r\nConnection: close\r\n\r\n").await.unwrap();
+    let answer = String::from_utf8(rest(&mut next).await).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 407 "), "{answer}");
+}
+
+/// Exits whose streams take nothing and give nothing.
+struct Deaf;
+
+struct DeafStream;
+
+impl Exits for Deaf {
+    type Stream = DeafStream;
+
+    async fn open(&self, _: Wanted<'_>) -> Result<DeafStream, ExitError> {
+        Ok(DeafStream)
+    }
+
+    fn show(&self, _: &client::Contract) {}
+}
+
+impl ExitStream for DeafStream {
+    fn set_counter(&mut self, _: Arc<dyn client::Counter>) {}
+
+    async fn splice(self, _: TcpStream, _: &[u8], _: Duration) {
+        std::future::pending::<()>().await;
+    }
+}
+
+impl AsyncRead for DeafStream {
+    fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Poll::Pending
+    }
+}
+
+impl AsyncWrite for DeafStream {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, _: &[u8]) -> Poll<io::Result<usize>> {
+        Poll::Pending
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Pending
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
 }

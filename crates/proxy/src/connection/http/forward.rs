@@ -61,7 +61,15 @@ pub(super) async fn forward<E: Exits, C: Control>(
     head.extend_from_slice(client.received().get(..first).unwrap_or_default());
     client.take(first);
     let (mut from_target, mut to_target) = split(opened.stream);
-    if to_target.write_all(&head).await.is_err() {
+    // A provider that takes no bytes must hold nobody, least of all a customer that has left.
+    let written = tokio::select! {
+        written = to_target.write_all(&head) => written,
+        () = pacer.idle_for(proxy.config.idle()) => {
+            return Ok(End::Refused(Refusal::new(Reason::TargetTimeout, "the target takes nothing")));
+        }
+        () = client.left() => return Err(Gone),
+    };
+    if written.is_err() {
         return Ok(End::Refused(broke_off()));
     }
     let sent = AtomicBool::new(body.is_done());
