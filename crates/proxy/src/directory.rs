@@ -24,7 +24,7 @@ use clock::Clock;
 pub(crate) use window::Query;
 use window::Windows;
 
-/// The longest that an open waits for a window that has just been opened.
+/// The longest that an open waits for windows that have just been opened, and for others who wait for theirs.
 const WINDOW_WAIT: Duration = Duration::from_secs(2);
 
 /// A provider that a window with more than fits has not shown for so long is left out.
@@ -79,10 +79,19 @@ impl<C: Control> Directory<C> {
         let now = self.clock.now();
         let missing = self.lock().windows.missing(options, now);
         if !missing.is_empty() {
-            let _looking = self.looking.lock().await;
-            let missing = self.lock().windows.missing(options, self.clock.now());
-            for query in missing {
-                self.look(query).await;
+            let looked = async {
+                let _looking = self.looking.lock().await;
+                let missing = self.lock().windows.missing(options, self.clock.now());
+                for query in missing {
+                    self.look(query).await;
+                }
+            };
+            // Others may be in front, and several windows be wanted: after that time, what is known has to do.
+            if timeout(WINDOW_WAIT, looked).await.is_err() {
+                let mut state = self.lock();
+                for query in missing {
+                    state.windows.looked(query, self.clock.now());
+                }
             }
         }
         self.lock().selector.search(account, Arc::clone(options), target, now)
@@ -99,11 +108,14 @@ impl<C: Control> Directory<C> {
         };
         // The list may only not have shown it.
         if let Some(query) = lost.map(Query::Provider) {
-            let _looking = self.looking.lock().await;
-            let is_known = self.lock().windows.is_fresh(query, self.clock.now());
-            if !is_known {
-                self.look(query).await;
-            }
+            let looked = async {
+                let _looking = self.looking.lock().await;
+                let is_known = self.lock().windows.is_fresh(query, self.clock.now());
+                if !is_known {
+                    self.look(query).await;
+                }
+            };
+            let _ = timeout(WINDOW_WAIT, looked).await;
         }
         self.pick_known(search)
     }

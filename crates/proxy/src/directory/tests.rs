@@ -12,6 +12,7 @@ struct Network {
     candidates: Mutex<Vec<trust::api::Candidate>>,
     shows: usize,
     silent: AtomicBool,
+    hanging: AtomicBool,
     asked: AtomicU64,
 }
 
@@ -30,6 +31,9 @@ impl Control for Network {
 
     async fn candidates(&self, query: CandidatesQuery<'_>) -> Result<CandidatesAnswer, ControlError> {
         self.asked.fetch_add(1, Ordering::Relaxed);
+        if self.hanging.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
         if self.silent.load(Ordering::Relaxed) {
             return Err(ControlError::Silent("nobody".into()));
         }
@@ -150,4 +154,24 @@ async fn the_number_of_windows_is_bounded() {
         let _ = pick(&directory, &format!("provider-{id:032x}")).await;
     }
     assert!(directory.lock().windows.due(directory.clock.now()).len() <= 257);
+}
+
+/// The api hangs, and each customer wants another part of the network.
+#[tokio::test]
+async fn nobody_waits_for_the_questions_of_others_without_end() {
+    let (directory, network) = directory(200, vec![candidate(1, "de", 1)]);
+    pick(&directory, "").await.unwrap();
+    network.hanging.store(true, Ordering::Relaxed);
+    let directory = Arc::new(directory);
+    let begun = tokio::time::Instant::now();
+    let mut searches = tokio::task::JoinSet::new();
+    for country in ["at", "ch", "fr", "it", "pl", "cz", "nl", "be"] {
+        let directory = Arc::clone(&directory);
+        searches.spawn(async move {
+            let options = format!("country-{country}");
+            drop(pick(&directory, &options).await);
+        });
+    }
+    searches.join_all().await;
+    assert!(begun.elapsed() < 3 * WINDOW_WAIT, "{:?}", begun.elapsed());
 }
