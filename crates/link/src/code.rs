@@ -112,6 +112,15 @@ impl Code {
         )
     }
 
+    /// What it is worth if a provider says it. Only a relay knows of contracts: an opener would throw away one that is good.
+    #[must_use]
+    pub const fn from_provider(self) -> Self {
+        match self {
+            Self::ContractInvalid | Self::ContractSpent => Self::ProtocolError,
+            code => code,
+        }
+    }
+
     /// It is the target's own answer, or a rule about it: another provider would not do better.
     #[must_use]
     pub const fn concerns_target(self) -> bool {
@@ -148,6 +157,15 @@ mod tests {
                 assert_eq!(code, if number < 20 { Code::Busy } else { Code::Cancelled });
                 assert!(!code.is_final());
             }
+        }
+    }
+
+    #[test]
+    fn what_a_provider_says_about_contracts_is_worth_nothing() {
+        for &code in Code::ALL {
+            let is_the_relays = matches!(code, Code::ContractInvalid | Code::ContractSpent);
+            let worth = if is_the_relays { Code::ProtocolError } else { code };
+            assert_eq!(code.from_provider(), worth);
         }
     }
 

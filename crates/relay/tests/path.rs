@@ -4,7 +4,7 @@
 #[path = "support.rs"]
 mod support;
 
-use client::{Code, OpenError, SpliceEnd, SpliceLimits};
+use client::{Code, Family, Host, Link, OpenError, OpenRequest, Opens, SpliceEnd, SpliceLimits, Target};
 use std::time::Duration;
 use support::{Network, echo};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -227,4 +227,39 @@ async fn a_provider_that_dies_resets_its_streams_and_refuses_new_ones_at_once() 
     let refused = link.open(&provider.request(&contract, target)).await.unwrap_err();
     assert_eq!(refused.code(), Some(Code::ProviderGone));
     assert!(began.elapsed() < Duration::from_secs(1));
+}
+
+/// An opener takes a contract that its relay refuses for spent, and asks for another: a provider that could say so would burn an
+/// account's blocks one by one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_has_no_say_about_contracts() {
+    let network = Network::start().await;
+    let member = network.member(Role::Provider);
+    let who = member.who();
+    let (incoming, mut opens) = Opens::channel(who.epoch);
+    let address = network.address.to_string();
+    let _provider = Link::connect(&address, who, Some(incoming)).await.unwrap();
+    let serving = tokio::spawn(async move {
+        for code in [Code::ContractSpent, Code::ContractInvalid] {
+            opens.recv().await.unwrap().unseal().unwrap().refuse(code, "", None);
+            opens.recv().await.unwrap().unseal().unwrap().fail(code, "");
+        }
+    });
+    let proxy = network.member(Role::Proxy);
+    let link = network.connect(&proxy).await.unwrap();
+    let contract = network.contract(&proxy, 1 << 30);
+    let request = OpenRequest {
+        provider: member.client,
+        provider_epoch: 0,
+        provider_key: member.identity.public().seal_key(),
+        target: Target { host: Host::Name("example.org".into()), port: 443 },
+        family: Family::Any,
+        contract,
+        deadline: Duration::from_secs(10),
+    };
+    for _ in 0..4 {
+        let error = link.open(&request).await.unwrap_err();
+        assert!(matches!(error, OpenError::Refused { code: Code::ProtocolError, .. }), "{error:?}");
+    }
+    serving.await.unwrap();
 }

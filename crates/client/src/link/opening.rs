@@ -93,7 +93,7 @@ impl Link {
         let late = || OpenError::refused(Code::Timeout, "the relay did not answer within the deadline");
         match answered.map_err(|_| late())?.map_err(|_| late())?? {
             Answer::Connected(address) => Ok((stream, address)),
-            Answer::Failed { code, cause } => Err(OpenError::refused(code, cause)),
+            Answer::Failed { code, cause } => Err(OpenError::refused(code.from_provider(), cause)),
         }
     }
 

@@ -145,7 +145,8 @@ impl Connection {
         if let Some((peer, peer_stream, opening)) = self.unlink(hub, stream) {
             let mut guard = peer.inside.borrow_mut();
             if opening && peer.role != trust::Role::Provider {
-                let refuse = Refuse { code: reset.code, cause: "".into(), retry_after: reset.retry_after };
+                let code = reset.code.from_provider();
+                let refuse = Refuse { code, cause: "".into(), retry_after: reset.retry_after };
                 refuse.write(peer_stream, guard.out.plain());
             } else {
                 reset.write(peer_stream, guard.out.plain());

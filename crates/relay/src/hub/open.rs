@@ -170,6 +170,7 @@ impl Connection {
         if !self.is_opening(stream) {
             return;
         }
+        let refuse = Refuse { code: refuse.code.from_provider(), ..refuse.clone() };
         hub.counters.refuse(refuse.code);
         if let Some((peer, peer_stream, _)) = self.unlink(hub, stream) {
             refuse.write(peer_stream, peer.inside.borrow_mut().out.plain());
