@@ -85,7 +85,8 @@ impl Store {
             .await
     }
 
-    /// Moves a cursor forward; never back.
+    /// Moves a cursor, a time in ms since 1970, forward; never back, and never beyond the database's own clock, by which rows are
+    /// dated: a worker whose clock is ahead would pass over what is yet to come.
     ///
     /// # Errors
     /// The database's.
@@ -94,7 +95,8 @@ impl Store {
         self.pool
             .run("moving a cursor", move |session| {
                 Box::pin(async move {
-                    let sql = "INSERT INTO worker_cursor AS w (name, position) VALUES ($1, $2)
+                    let sql = "INSERT INTO worker_cursor AS w (name, position)
+                        VALUES ($1, least($2, (extract(epoch FROM now()) * 1000)::int8))
                         ON CONFLICT (name) DO UPDATE SET position = excluded.position, moved_at = now()
                         WHERE w.position < excluded.position";
                     session.execute(sql, &values![name => TEXT, position => INT8]).await?;

@@ -1,7 +1,7 @@
 use trust::{AccountId, ClientId, ContractId, RelayId, Role};
 
 use super::*;
-use crate::testing::{Database, now_ms};
+use crate::testing::{Database, HOUR_MS, now_ms};
 use crate::{REPORTS_MS, Usage, Verdict};
 
 const MIB: u64 = 1 << 20;
@@ -149,4 +149,14 @@ async fn a_cursor_only_moves_forward() {
         worker.move_cursor("late", position).await.unwrap();
         assert_eq!(worker.cursor("late").await.unwrap(), Some(then));
     }
+}
+
+/// A worker whose clock was ahead once would have looked at no report until that time had come.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cursor_does_not_run_ahead_of_the_databases_clock() {
+    let database = Database::start().await;
+    let ahead_ms = now_ms() + 365 * 24 * HOUR_MS;
+    database.worker.move_cursor("late", ahead_ms).await.unwrap();
+    let cursor_ms = database.worker.cursor("late").await.unwrap().unwrap();
+    assert!(cursor_ms <= now_ms() + 1_000 && cursor_ms + HOUR_MS > now_ms(), "{cursor_ms}");
 }
