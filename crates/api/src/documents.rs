@@ -187,9 +187,14 @@ impl DocumentKeeper {
         Ok(())
     }
 
-    /// Takes newer documents, and keeps them on disk.
+    /// Takes what is newer of these documents, and keeps them on disk.
     fn take(&self, documents: Documents) {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        // Others may have come since these were read.
+        let documents = match current.as_deref() {
+            Some(kept) => documents.or_newer(kept),
+            None => documents,
+        };
         let is_same = current.as_ref().is_some_and(|kept| {
             kept.ring_text == documents.ring_text && kept.revocations_text == documents.revocations_text
         });
@@ -214,4 +219,23 @@ impl DocumentKeeper {
 fn revoked_entry(client: ClientId, at_ms: u64) -> Revoked {
     // The whole second counts: a token of the same second may be older.
     Revoked { client, before_s: at_ms / 1_000 + 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A look at the database that was under way while a list was signed here brought the older one back.
+    #[test]
+    fn what_is_newer_is_never_replaced_by_what_was_read_before_it() {
+        let (root, token_key) = (RootKey::generate().unwrap(), trust::TokenKey::generate().unwrap());
+        let network = root.network();
+        let list = RevocationList::new(network, 2, 1, []).unwrap();
+        let revocations_text = list.sign(&root).unwrap();
+        let keeper = DocumentKeeper::new(network, Some(root), *token_key.public_key(), None);
+        let older = keeper.first().unwrap();
+        keeper.take(Documents { revocations: list, revocations_text, ..older.clone() });
+        keeper.take(older);
+        assert_eq!(keeper.current().unwrap().revocations.number(), 2);
+    }
 }
