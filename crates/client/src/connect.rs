@@ -27,7 +27,7 @@ const CAUSE_LIMIT: Duration = Duration::from_secs(1);
 const READ_BYTES: usize = 16 * 1024;
 
 /// Who dials, and as what.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Identification {
     /// The network.
     pub network: NetworkId,
@@ -43,6 +43,18 @@ pub struct Identification {
     pub epoch: u64,
     /// Name and version of the program.
     pub software: Cow<'static, str>,
+}
+
+/// Without the token.
+impl std::fmt::Debug for Identification {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Identification")
+            .field("client", &self.client)
+            .field("role", &self.role)
+            .field("epoch", &self.epoch)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A connection that the relay has taken in.
