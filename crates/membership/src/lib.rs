@@ -1,0 +1,1 @@
+//! Who is in and who is out: leases of sessions, and verdicts over relays. No socket, no clock, no SQL.
