@@ -4,11 +4,13 @@
 //! A relay and its providers each have a process of their own, of at most [`PER_PROCESS`] connections; with more providers
 //! there are several pairs. Every provider is a real link with keys, a token and an address of its own on the loopback net.
 
+mod guests;
 mod part;
 mod providers;
 mod relays;
 mod report;
 
+pub use guests::Guests;
 pub use report::{FleetReport, RelayReport};
 
 use crate::clock;

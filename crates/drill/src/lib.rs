@@ -1,4 +1,4 @@
-//! Beside the house: private PostgreSQL servers, faults and load, for integration tests and for `holdfast bench`.
+//! Beside the house: private PostgreSQL servers, faults and load, for integration tests, `holdfast bench` and `holdfast drill`.
 //!
 //! Nothing here shares code with the pooler: the client side of the wire protocol ([`wire`]) is a second, independent
 //! one, so that a mistake in the pooler's own protocol room cannot hide itself. The room returns data and prints nothing.
@@ -7,13 +7,16 @@
 pub mod cost;
 pub mod fleet;
 pub mod name_server;
+pub mod network;
 pub mod peer;
 pub mod port;
 pub mod postgres;
 pub mod process;
 pub mod relay;
+pub mod scenario;
 pub mod scratch;
 pub mod stall;
+pub mod traffic;
 pub mod wire;
 
 mod clock;

@@ -1,7 +1,7 @@
 //! `holdfast bench`: the figures of the manual, made on this machine.
 
 pub(crate) mod cost;
-mod progress;
+pub(crate) mod progress;
 pub(crate) mod providers;
 pub(crate) mod stall;
 

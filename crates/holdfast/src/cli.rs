@@ -80,6 +80,57 @@ Examples:
   holdfast bench providers --count 5000
   holdfast bench providers --rate 800 --json > providers.json";
 
+const DRILL_EXAMPLES: &str = "\
+Each drill starts a whole network of its own on loopback (PostgreSQL, pooler, api, worker, relays, proxies, providers), puts
+customers on it, does something to it, and scores what became of streams, providers, records and bytes. Nothing of yours is
+touched. PostgreSQL's server programs must be installed (Debian: apt-get install postgresql).
+
+Exit code 1 if something did not hold.
+
+Examples:
+  holdfast drill                                    list them
+  holdfast drill database-gone --pictures drills/   a minute without PostgreSQL, and a picture of it
+  holdfast drill all --json > drills.json";
+
+const API_EXAMPLES: &str = "\
+`holdfast init` makes keys and certificates; any number of apis may run on the same database. The file:
+
+  network = \"NETWORK\"                      # its name, as init prints it
+  listen = \"0.0.0.0:7440\"
+  certificate = \"api.crt\"
+  certificate_key = \"api.key\"
+  token_key = \"token.key\"
+  root_key = \"root.key\"                    # only where revocations are signed
+  state_folder = \"/var/lib/holdfast/api\"   # what it knows without the database
+  [database]
+  url = \"postgresql://holdfast_api:PASSWORD@127.0.0.1:6432/holdfast\"
+
+SIGTERM stops it; requests under way are answered first.";
+
+const RELAY_EXAMPLES: &str = "\
+`holdfast init` makes keys and certificates. The least that runs:
+
+  network = \"NETWORK\"                      # its name, as init prints it
+  certificate = \"relay.crt\"
+  certificate_key = \"relay.key\"
+  [database]
+  url = \"postgresql://holdfast_relay:PASSWORD@127.0.0.1:6432/holdfast\"
+  [relay]
+  listen = \"0.0.0.0:7540\"
+  public_address = \"relay-1.example.org:7540\"
+  state_folder = \"/var/lib/holdfast/relay\"
+
+SIGTERM drains: clients are sent to other relays, streams that stand may end within drain_deadline_ms. A second one ends it.";
+
+const WORKER_EXAMPLES: &str = "\
+Any number of workers may run on the same database. The file:
+
+  network = \"NETWORK\"
+  [database]
+  url = \"postgresql://holdfast_worker:PASSWORD@127.0.0.1:6432/holdfast\"
+
+SIGTERM stops it; a turn that is under way is rolled back.";
+
 /// A network of egress providers, and a PostgreSQL connection pooler that cannot stall.
 #[derive(Debug, Parser)]
 #[command(name = "holdfast", version, after_help = EXAMPLES, arg_required_else_help = true)]
@@ -105,9 +156,21 @@ pub(crate) enum Command {
     /// Let customers in by SOCKS5 and HTTP, and open their streams through providers.
     #[command(subcommand, arg_required_else_help = true)]
     Proxy(ProxyCommand),
+    /// Run an api: accounts, clients, grants, contracts, candidates.
+    #[command(after_help = API_EXAMPLES)]
+    Api(ServiceArgs),
+    /// Run a relay: it holds the connections of providers and proxies, and moves their streams.
+    #[command(after_help = RELAY_EXAMPLES)]
+    Relay(ServiceArgs),
+    /// Run a worker: it settles contracts and sweeps what is past its keep.
+    #[command(after_help = WORKER_EXAMPLES)]
+    Worker(ServiceArgs),
     /// Check another implementation of the link protocol.
     #[command(subcommand, arg_required_else_help = true)]
     Conformance(Conformance),
+    /// Put a network through a fault under traffic, and say whether it held.
+    #[command(after_help = DRILL_EXAMPLES)]
+    Drill(DrillArgs),
     /// Measure the pooler beside PgBouncer on this machine.
     #[command(subcommand, arg_required_else_help = true)]
     Bench(Bench),
@@ -124,6 +187,15 @@ pub(crate) struct PoolerArgs {
     /// Print findings about the configuration as JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ServiceArgs {
+    /// The configuration, in TOML
+    pub(crate) file: PathBuf,
+    /// Log lines as JSON
+    #[arg(long)]
+    pub(crate) json_log: bool,
 }
 
 #[derive(Args, Debug)]
@@ -187,6 +259,25 @@ pub(crate) struct UpChildArgs {
     pub(crate) parent: u32,
     pub(crate) name: String,
     pub(crate) data: PathBuf,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DrillArgs {
+    /// Which drills, or `all`; without any, they are listed
+    #[arg(value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+    /// The long form: minutes instead of seconds
+    #[arg(long)]
+    pub(crate) long: bool,
+    /// What is random follows from it
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// Draw each as NAME.svg into this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) pictures: Option<PathBuf>,
+    /// Print the whole reports as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Subcommand)]

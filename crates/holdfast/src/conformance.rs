@@ -1,7 +1,7 @@
 //! `holdfast conformance`: whether another implementation does what docs/protocol.md says.
 
 use crate::output;
-use crate::provider::small_runtime;
+use crate::process::small_runtime;
 use ::conformance::provider::{self, Credentials, Running};
 use ::conformance::{Authority, Check, Report, Subject, checks, run};
 use anyhow::{Context as _, ensure};

@@ -4,12 +4,15 @@ mod bench;
 mod check;
 mod cli;
 mod conformance;
+mod drill;
 mod log;
 mod output;
+mod process;
 mod provider;
 mod proxy;
 mod roles;
 mod serve;
+mod service;
 mod up;
 
 use clap::Parser;
@@ -33,10 +36,14 @@ fn main() -> ExitCode {
         Command::Pooler(options) => serve::serve(options.file, options.json),
         Command::Provider(command) => provider::run(command),
         Command::Proxy(command) => proxy::run(command),
+        Command::Api(options) => service::api(&options),
+        Command::Relay(options) => service::relay(&options),
+        Command::Worker(options) => service::worker(&options),
         Command::Up(options) => up::up(options),
         Command::Init(options) => up::init(options),
         Command::UpChild(options) => up::child(&options),
         Command::Conformance(command) => conformance::conformance(command),
+        Command::Drill(options) => drill::run(&options),
         Command::Bench(Bench::Stall(options)) => bench::stall::run(&options),
         Command::Bench(Bench::Cost(options)) => bench::cost::run(&options),
         Command::Bench(Bench::Providers(options)) => bench::providers::run(&options),

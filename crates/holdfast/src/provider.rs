@@ -5,6 +5,7 @@ mod arguments;
 pub(crate) use arguments::ProviderCommand;
 pub(crate) use provider::join::{CODE_VARIABLE, CodeSource, read_code};
 
+use crate::process::{carrying_runtime, raise_descriptors, refuse_root, small_runtime, stopped};
 use crate::{log, output};
 use anyhow::{Context as _, bail};
 use arguments::{JoinArgs, StateArgs, UpArgs};
@@ -15,13 +16,8 @@ use provider::limits::ByteCount;
 use provider::logfile::{LogFile, last_lines};
 use provider::state::{MonthCap, Wishes};
 use provider::{StateError, StateFolder, Status};
-use rustix::process::{Resource, Rlimit, geteuid, getrlimit, setrlimit};
+use rustix::process::geteuid;
 use std::process::ExitCode;
-use tokio::runtime::{Builder, Runtime};
-use tokio::signal::unix::{SignalKind, signal};
-
-/// Threads that carry streams.
-const WORKERS_MAX: usize = 4;
 
 pub(crate) fn run(command: ProviderCommand) -> anyhow::Result<ExitCode> {
     match command {
@@ -49,7 +45,7 @@ pub(crate) fn run(command: ProviderCommand) -> anyhow::Result<ExitCode> {
 }
 
 fn join_network(arguments: JoinArgs) -> anyhow::Result<ExitCode> {
-    refuse_root()?;
+    refuse_root("a provider")?;
     let source = match (arguments.code_file, std::env::var(CODE_VARIABLE)) {
         (Some(path), _) => CodeSource::File(path),
         (None, Ok(code)) => CodeSource::Environment(code),
@@ -73,14 +69,12 @@ fn join_network(arguments: JoinArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn up(arguments: &UpArgs) -> anyhow::Result<ExitCode> {
-    refuse_root()?;
+    refuse_root("a provider")?;
     let state = folder(&arguments.state)?;
     let file = LogFile::open(&state.log_path()).context("cannot open the log file in the state folder")?;
     log::start(arguments.json_log, Some(file))?;
     raise_descriptors();
-    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(WORKERS_MAX);
-    let runtime = Builder::new_multi_thread().worker_threads(workers).enable_all().build()?;
-    let ended = runtime.block_on(async {
+    let ended = carrying_runtime()?.block_on(async {
         let stop = stopped()?;
         provider::run(state, None, stop).await.map_err(anyhow::Error::from)
     });
@@ -88,17 +82,6 @@ fn up(arguments: &UpArgs) -> anyhow::Result<ExitCode> {
         tracing::error!("{error}");
     }
     Ok(if ended.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// Comes back at SIGTERM or SIGINT.
-pub(crate) fn stopped() -> anyhow::Result<impl Future<Output = ()>> {
-    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    })
 }
 
 /// Says it to the provider that runs, or keeps it for the next start, and shows how things stand.
@@ -171,25 +154,4 @@ fn examine(state: &StateArgs, json: bool) -> anyhow::Result<ExitCode> {
 
 fn folder(state: &StateArgs) -> anyhow::Result<StateFolder> {
     Ok(StateFolder::open(&state.path()?)?)
-}
-
-/// It carries other people's traffic: a mistake in it must not cost the machine.
-fn refuse_root() -> anyhow::Result<()> {
-    if geteuid().is_root() {
-        bail!(
-            "a provider does not run as root; make a user for it, or use the systemd unit or the image in packaging/"
-        );
-    }
-    Ok(())
-}
-
-pub(crate) fn raise_descriptors() {
-    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
-        tracing::warn!("the limit of descriptors stays as it is: {error}");
-    }
-}
-
-pub(crate) fn small_runtime() -> anyhow::Result<Runtime> {
-    Ok(Builder::new_current_thread().enable_all().build()?)
 }

@@ -1,6 +1,7 @@
 //! `holdfast proxy …`: customers come in here.
 
-use crate::provider::{CODE_VARIABLE, CodeSource, raise_descriptors, read_code, small_runtime, stopped};
+use crate::process::{carrying_runtime, raise_descriptors, small_runtime, stopped};
+use crate::provider::{CODE_VARIABLE, CodeSource, read_code};
 use crate::{log, output};
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
@@ -8,11 +9,7 @@ use client::{Joining, Membership};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use tokio::runtime::Builder;
 use trust::{JoinLink, Role};
-
-/// Threads that carry streams.
-const WORKERS_MAX: usize = 4;
 
 /// The configuration in the state folder.
 const FILE: &str = "proxy.toml";
@@ -105,9 +102,7 @@ fn up(arguments: &UpArgs) -> anyhow::Result<ExitCode> {
     };
     let membership = Arc::new(Membership::open(&arguments.state)?);
     raise_descriptors();
-    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(WORKERS_MAX);
-    let runtime = Builder::new_multi_thread().worker_threads(workers).enable_all().build()?;
-    runtime.block_on(async {
+    carrying_runtime()?.block_on(async {
         let stop = stopped()?;
         proxy::run(config, membership, stop).await.map_err(anyhow::Error::from)
     })?;

@@ -1,30 +1,25 @@
 //! All roles but the pooler in one process, as `holdfast up` runs them: wired by the files in its data folder.
 
-mod relay_file;
+pub(crate) mod relay_file;
 
 use crate::log;
+use crate::process::carrying_runtime;
 use anyhow::{Context as _, anyhow};
 use client::Membership;
 use provider::StateFolder;
 use std::fmt::Display;
-use std::future::Future;
+use std::future::{Future, pending};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use supervisor::{DataFolder, OPERATOR, Owner, serve_demonstration};
-use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// Threads that carry streams.
-const WORKERS_MAX: usize = 4;
-
 /// Runs them until SIGTERM; ends with the first of them that fails.
 pub(crate) fn run(data: &DataFolder) -> anyhow::Result<()> {
     log::start(false, None::<std::io::Sink>)?;
-    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(WORKERS_MAX);
-    let runtime = Builder::new_multi_thread().worker_threads(workers).enable_all().build()?;
-    runtime.block_on(all(data)).inspect_err(|error| tracing::error!("{error:#}"))
+    carrying_runtime()?.block_on(all(data)).inspect_err(|error| tracing::error!("{error:#}"))
 }
 
 async fn all(data: &DataFolder) -> anyhow::Result<()> {
@@ -56,7 +51,7 @@ async fn start(
     let config = worker::Config::read(&data.file("worker.toml"))?;
     services.add("worker", |stop| worker::run(config, stop));
     let file = relay_file::read(&data.file("relay.toml"))?;
-    services.add("relay", |stop| relay_file::run(file, stop));
+    services.add("relay", |stop| relay_file::run(file, pending(), stop));
     tokio::select! {
         provisioned = owner.provision() => provisioned?,
         ended = services.first_end() => return ended,
@@ -109,7 +104,7 @@ impl Group {
     async fn first_end(&mut self) -> anyhow::Result<()> {
         match self.tasks.join_next().await {
             Some(ended) => ended?.and(Err(anyhow!("a role ended by itself"))),
-            None => std::future::pending().await,
+            None => pending().await,
         }
     }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -74,12 +74,17 @@ pub(super) struct Process {
 
 impl Process {
     pub(super) fn start(options: &FleetOptions, part: &Part) -> anyhow::Result<Self> {
-        let mut child = Command::new(&options.program)
-            .args(&options.arguments)
+        Self::of(&options.program, &options.arguments, part)
+    }
+
+    /// `program`, called with `arguments`, becomes `part`.
+    pub(super) fn of(program: &Path, arguments: &[String], part: &Part) -> anyhow::Result<Self> {
+        let mut child = Command::new(program)
+            .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .with_context(|| format!("cannot start {}", options.program.display()))?;
+            .with_context(|| format!("cannot start {}", program.display()))?;
         let (Some(mut stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             bail!("a process without pipes");
         };

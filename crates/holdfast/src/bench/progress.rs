@@ -5,18 +5,18 @@ use std::sync::{Mutex, PoisonError};
 
 /// Shows where a bench is.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     terminal: bool,
     last_step: Mutex<String>,
 }
 
 impl Progress {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { terminal: io::stderr().is_terminal(), last_step: Mutex::default() }
     }
 
     /// `step` changes seldom, `detail` often.
-    pub(super) fn show(&self, step: &str, detail: &str) {
+    pub(crate) fn show(&self, step: &str, detail: &str) {
         let mut last_step = self.last_step.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = *last_step != step;
         step.clone_into(&mut last_step);
@@ -32,7 +32,7 @@ impl Progress {
     }
 
     /// Leaves the line free for what follows.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         if self.terminal {
             drop(write!(io::stderr().lock(), "\r\x1b[K"));
         }

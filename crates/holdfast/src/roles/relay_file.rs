@@ -18,7 +18,7 @@ const ID_FILE: &str = "relay-id";
 /// The whole file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RelayFile {
+pub(crate) struct RelayFile {
     /// The network's name.
     network: NetworkId,
     /// PEM: the role's certificate, then the root's.
@@ -32,12 +32,16 @@ pub(super) struct RelayFile {
     relay: Config,
 }
 
-pub(super) fn read(path: &Path) -> anyhow::Result<RelayFile> {
+pub(crate) fn read(path: &Path) -> anyhow::Result<RelayFile> {
     Ok(store::config::read_toml(path)?)
 }
 
-/// Runs until `stop`, and then ends at once.
-pub(super) async fn run(file: RelayFile, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
+/// Runs until it has drained after `drain`, or until `stop`.
+pub(crate) async fn run(
+    file: RelayFile,
+    drain: impl Future<Output = ()>,
+    stop: impl Future<Output = ()>,
+) -> anyhow::Result<()> {
     let RelayFile { network, certificate, certificate_key, database, relay: config } = file;
     let text =
         |path: &Path| fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()));
@@ -60,11 +64,19 @@ pub(super) async fn run(file: RelayFile, stop: impl Future<Output = ()>) -> anyh
     };
     let (told, stopped) = watch::channel(Stop::No);
     let run = relay::run(config, resources, stopped);
+    let told_to = async {
+        tokio::pin!(stop);
+        tokio::select! {
+            () = drain => drop(told.send_replace(Stop::Drain)),
+            () = &mut stop => return,
+        }
+        stop.await;
+    };
     tokio::pin!(run);
     tokio::select! {
         ended = &mut run => return Ok(ended?),
         () = keeper.run() => {}
-        () = stop => {}
+        () = told_to => {}
     }
     told.send_replace(Stop::Now);
     Ok(run.await?)

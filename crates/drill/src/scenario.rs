@@ -1,0 +1,114 @@
+//! Drills: a network under traffic, a fault, and a score of what became of it. Each is bounded in time.
+//!
+//! A scenario is a function over a [`Stage`]; the list is [`ALL`].
+
+mod database;
+mod picture;
+mod report;
+mod stage;
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+
+pub use report::{Check, Event, Report};
+pub use stage::Stage;
+
+use crate::network::NetworkOptions;
+
+/// How a drill is run.
+#[derive(Clone, Debug)]
+pub struct DrillOptions {
+    /// The `holdfast` program that is drilled.
+    pub program: PathBuf,
+    /// The long form: minutes instead of seconds.
+    pub long: bool,
+    /// What is random follows from it.
+    pub seed: u64,
+}
+
+/// A drill.
+#[derive(Clone, Copy, Debug)]
+pub struct Scenario {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What happens and what must hold, in a sentence.
+    pub about: &'static str,
+    /// Seconds of the short form, roughly.
+    pub seconds: u32,
+    run: Run,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Run {
+    /// On a network of this size, under traffic.
+    OnNetwork { size: fn(&mut NetworkOptions), run: fn(&mut Stage<'_>) -> anyhow::Result<()> },
+}
+
+/// Every drill there is.
+pub const ALL: &[Scenario] = &[
+    Scenario {
+        name: "database-gone",
+        about: "PostgreSQL is stopped under traffic: no stream breaks, no provider goes, nothing is removed or charged twice",
+        seconds: 90,
+        run: Run::OnNetwork { size: database::size, run: database::gone },
+    },
+    Scenario {
+        name: "pooler-gone",
+        about: "the pooler is killed under traffic: the same must hold",
+        seconds: 90,
+        run: Run::OnNetwork { size: database::size, run: database::pooler_gone },
+    },
+    Scenario {
+        name: "pooler-stalled",
+        about: "every way from the pooler to PostgreSQL freezes, then goes on: the same must hold",
+        seconds: 90,
+        run: Run::OnNetwork { size: database::size, run: database::pooler_stalled },
+    },
+    Scenario {
+        name: "database-slow",
+        about: "every statement takes 2 to 10 s: no provider goes, and the load on the database does not grow",
+        seconds: 90,
+        run: Run::OnNetwork { size: database::size, run: database::slow },
+    },
+    Scenario {
+        name: "start-without-database",
+        about: "every role is killed while PostgreSQL is gone, and starts without it: known providers carry streams",
+        seconds: 60,
+        run: Run::OnNetwork { size: database::size, run: database::start_without },
+    },
+    Scenario {
+        name: "reconnect-storm",
+        about: "a relay with many providers is killed: all come back, spread, and streams flow again",
+        seconds: 60,
+        run: Run::OnNetwork { size: database::size, run: database::reconnect_storm },
+    },
+];
+
+/// The drill of that name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Scenario> {
+    ALL.iter().find(|scenario| scenario.name == name)
+}
+
+impl Scenario {
+    /// Runs it; `progress` is told what happens now.
+    ///
+    /// # Errors
+    /// It could not be run: PostgreSQL is missing, a role did not come up. What it finds is in the report.
+    pub fn run(&self, options: &DrillOptions, progress: &dyn Fn(&str)) -> anyhow::Result<Report> {
+        match self.run {
+            Run::OnNetwork { size, run } => {
+                let mut stage = Stage::build(self.name, options, size, progress)?;
+                let result = run(&mut stage);
+                let report = stage.finish();
+                result
+                    .with_context(|| format!("{} could not go on; so far:\n{}", self.name, report.table()))?;
+                if report.checks.is_empty() {
+                    bail!("{} has looked at nothing", self.name);
+                }
+                Ok(report)
+            }
+        }
+    }
+}
