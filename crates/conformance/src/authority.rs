@@ -79,6 +79,7 @@ impl Authority {
             opener: opener.client,
             bytes,
             expires_at_s: unix_ms() / 1_000 + 3_600,
+            offline: false,
         };
         Ok((contract, claims.sign(&self.token_key)?))
     }

@@ -25,6 +25,12 @@ impl Minute {
         self.0
     }
 
+    /// The minute that is so many later.
+    #[must_use]
+    pub fn later_by(self, minutes: u32) -> Self {
+        Self(self.0.saturating_add(minutes))
+    }
+
     /// When it begins, ms since 1970.
     #[must_use]
     pub fn begins_at_ms(self) -> u64 {

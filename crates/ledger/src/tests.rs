@@ -58,12 +58,29 @@ fn used_up_and_held_are_two_causes() {
     let mut slice = Slice::new(4 * MIB);
     let until = Minute::at_or_after(HOUR_MS);
     let held = slice.hold(4 * MIB, until, 0).unwrap();
-    assert_eq!(
-        slice.settle(held, 9 * MIB, 0),
-        4 * MIB,
-        "a report above the block is charged up to the block"
-    );
+    slice.settle(held, 4 * MIB, 0);
     assert_eq!(slice.hold(4 * MIB, until, 0), Err(Refusal::Spent));
+}
+
+#[test]
+fn what_was_used_beyond_the_block_is_a_debt_up_to_what_a_relay_can_have_carried() {
+    let mut slice = Slice::new(4 * MIB);
+    let held = slice.hold(4 * MIB, Minute::at_or_after(HOUR_MS), 0).unwrap();
+    let charged = slice.settle(held, 900 * MIB, 0);
+    assert_eq!(charged, Charged { spent_bytes: 4 * MIB, overdrawn_bytes: MIB });
+    assert_eq!(slice.hold(MIB, Minute::at_or_after(HOUR_MS), 0), Err(Refusal::Overdrawn));
+}
+
+#[test]
+fn a_debt_is_covered_by_what_becomes_free_and_never_by_what_others_hold() {
+    let mut slice = Slice::new(8 * MIB);
+    let until = Minute::at_or_after(HOUR_MS);
+    let (one, two) = (slice.hold(4 * MIB, until, 0).unwrap(), slice.hold(4 * MIB, until, 0).unwrap());
+    let charged = slice.settle(one, 5 * MIB, 0);
+    assert_eq!((charged.overdrawn_bytes, slice.held_bytes(0)), (MIB, 4 * MIB));
+    slice.settle(two, MIB, 0);
+    assert_eq!((slice.spent_bytes(), slice.overdrawn_bytes(), slice.free_bytes(0)), (6 * MIB, 0, 2 * MIB));
+    assert!(slice.hold(MIB, until, 0).is_ok());
 }
 
 #[test]
@@ -71,9 +88,12 @@ fn a_settlement_behind_the_end_of_its_hold_never_makes_less_than_nothing() {
     let mut slice = Slice::new(4 * MIB);
     let late = slice.hold(4 * MIB, Minute::at_or_after(HOUR_MS), 0).unwrap();
     let next = slice.hold(4 * MIB, Minute::at_or_after(2 * HOUR_MS), HOUR_MS).unwrap();
-    assert_eq!(slice.settle(late, 4 * MIB, HOUR_MS), 4 * MIB);
-    assert_eq!(slice.settle(next, 4 * MIB, HOUR_MS), 0);
-    assert_eq!((slice.spent_bytes(), slice.free_bytes(HOUR_MS)), (4 * MIB, 0));
+    assert_eq!(slice.settle(late, 4 * MIB, HOUR_MS).overdrawn_bytes, 4 * MIB);
+    assert_eq!(slice.settle(next, 4 * MIB, HOUR_MS).spent_bytes, 4 * MIB);
+    assert_eq!(
+        (slice.spent_bytes(), slice.overdrawn_bytes(), slice.free_bytes(HOUR_MS)),
+        (4 * MIB, 4 * MIB, 0)
+    );
 }
 
 #[test]
@@ -111,36 +131,36 @@ proptest! {
     }
 
     #[test]
-    fn nothing_is_held_or_charged_beyond_the_grant(given in 0..200 * MIB, steps in prop::collection::vec(step(), 1..200)) {
+    fn nothing_is_held_beyond_the_grant_and_all_that_was_used_is_debited_once(given in 0..200 * MIB, steps in prop::collection::vec(step(), 1..200)) {
         let mut slice = Slice::new(given);
         let mut open = VecDeque::new();
-        let (mut now, mut charged) = (0_u64, 0_u64);
+        let (mut now, mut billed) = (0_u64, 0_u64);
         for step in steps {
             match step {
                 Step::Wait { ms } => now += ms,
                 Step::Hold { wanted, minutes } => {
                     let until = Minute::from_number(Minute::at_or_after(now).number() + minutes);
-                    let free = slice.free_bytes(now);
+                    let (free, overdrawn) = (slice.free_bytes(now), slice.overdrawn_bytes());
                     match slice.hold(wanted, until, now) {
                         Ok(held) => {
-                            prop_assert!(held.bytes <= free && held.bytes >= LEAST_BLOCK_BYTES);
+                            prop_assert!(overdrawn == 0 && held.bytes <= free && held.bytes >= LEAST_BLOCK_BYTES);
                             open.push_back(held);
                         }
-                        Err(_) => prop_assert!(free < LEAST_BLOCK_BYTES),
+                        Err(_) => prop_assert!(overdrawn > 0 || free < LEAST_BLOCK_BYTES),
                     }
                 }
                 Step::Settle { used } => {
                     if let Some(held) = open.pop_front() {
-                        let bytes = slice.settle(held, used, now);
-                        prop_assert!(bytes <= held.bytes && bytes <= used);
-                        charged += bytes;
+                        let charged = slice.settle(held, used, now);
+                        let bytes = charged.spent_bytes + charged.overdrawn_bytes;
+                        prop_assert_eq!(bytes, used.min(most_carried_bytes(held.bytes)));
+                        billed += bytes;
                     }
                 }
             }
-            prop_assert_eq!(slice.spent_bytes(), charged);
-            prop_assert!(charged <= given);
-            // As long as every settlement comes in time, holds and charges together stay within the grant; the ones that
-            // come late are what `free_bytes` stops at zero for.
+            prop_assert_eq!(slice.spent_bytes() + slice.overdrawn_bytes(), billed);
+            // Whatever was used beyond it, what others hold stays theirs.
+            prop_assert!(slice.spent_bytes() + slice.held_bytes(now) <= given);
             let live = open.iter().filter(|held: &&Held| held.until.counts_at(now));
             prop_assert_eq!(slice.held_bytes(now), live.map(|held| held.bytes).sum::<u64>());
         }

@@ -211,6 +211,7 @@ impl Network {
             opener: opener.client,
             bytes,
             expires_at_s: unix_ms() / 1_000 + seconds,
+            offline: false,
         };
         Contract { id, text: claims.sign(&self.token_key).unwrap().into(), follows }
     }

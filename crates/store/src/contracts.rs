@@ -56,6 +56,8 @@ pub enum Verdict {
     NoGrant,
     /// No grant is live at this time.
     GrantExpired,
+    /// The account has used more than its grants gave: another grant has to cover that first.
+    GrantOverdrawn,
     /// Everything is used or held.
     GrantSpent {
         /// When the first hold ends at the latest, ms since 1970. `None`: nothing is held.
@@ -114,6 +116,7 @@ impl Store {
                         "limit_contracts" => Verdict::LimitContracts,
                         "no_grant" => Verdict::NoGrant,
                         "grant_expired" => Verdict::GrantExpired,
+                        "grant_overdrawn" => Verdict::GrantOverdrawn,
                         "grant_spent" => {
                             Verdict::GrantSpent { free_again_at_ms: row.get::<_, Option<_>>(4).map(to_ms) }
                         }

@@ -94,7 +94,7 @@ impl Store {
                             (SELECT coalesce(sum(b.spent_bytes), 0)::int8 FROM grant_balance b WHERE b.byte_grant = g.byte_grant),
                             (SELECT coalesce(sum(h.bytes - coalesce(r.bytes, 0)), 0)::int8
                              FROM hold h LEFT JOIN hold_release r USING (byte_grant, slice, minute)
-                             WHERE h.byte_grant = g.byte_grant AND h.minute > extract(epoch FROM $3::timestamptz) / 60)
+                             WHERE h.byte_grant = g.byte_grant AND h.minute > extract(epoch FROM $3::timestamptz) / 60 - (SELECT ledger_extension()))
                         FROM byte_grant g JOIN network n USING (network)
                         WHERE n.name = $1 AND g.account = $2 AND g.expires_at > $3
                         ORDER BY g.expires_at, g.byte_grant LIMIT $4";
@@ -114,6 +114,22 @@ impl Store {
                         held_bytes: unsigned(row.get(5)),
                     });
                     Ok(listed.collect())
+                })
+            })
+            .await
+    }
+
+    /// What an account has used beyond everything that its grants gave.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn overdrawn_bytes(&self, account: AccountId) -> Result<u64, StoreError> {
+        self.pool
+            .run("looking for a debt", move |session| {
+                Box::pin(async move {
+                    let sql = "SELECT bytes FROM account_debt WHERE account = $1";
+                    let row = session.row(sql, &values![account.0 => UUID]).await?;
+                    Ok(row.map_or(0, |row| unsigned(row.get(0))))
                 })
             })
             .await

@@ -12,8 +12,20 @@ pub struct Settled {
     pub contracts: u64,
     /// Bytes that relays reported.
     pub used_bytes: u64,
-    /// Bytes that were charged; the others were above the block or the grant.
+    /// Bytes that were charged: all of them, but for reports that are out of all proportion to the block
+    /// ([`ledger::most_carried_bytes`], of each start of a relay).
     pub charged_bytes: u64,
+    /// What there was no room for in the account's grants: its debt has grown by that.
+    pub overdrawn_bytes: u64,
+}
+
+/// What a turn over late reports has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SettledLate {
+    /// What was charged.
+    pub settled: Settled,
+    /// There may be more: the next turn goes on where this one stopped.
+    pub more: bool,
 }
 
 impl Store {
@@ -25,7 +37,7 @@ impl Store {
         self.pool
             .run("settling contracts", move |session| {
                 Box::pin(async move {
-                    let sql = "SELECT settled, used, charged FROM settle_contracts($1, $2)";
+                    let sql = "SELECT settled, used, charged, overdrawn FROM settle_contracts($1, $2)";
                     let values = values![from_ms(now_ms) => TIMESTAMPTZ, i32::from(most) => INT4];
                     Ok(session.row(sql, &values).await?.map(|row| settled(&row)).unwrap_or_default())
                 })
@@ -33,18 +45,19 @@ impl Store {
             .await
     }
 
-    /// Charges what was reported in a window of time (begin excluded, end included) for contracts that were settled
-    /// before. Again is the same.
+    /// Charges what was reported for contracts that were settled before: looks at `most` at most, and remembers where it stopped, in
+    /// the same transaction. Again is the same; while another worker settles, nothing is done.
     ///
     /// # Errors
-    /// The database's; then nothing of this turn stands.
-    pub async fn settle_late_reports(&self, since_ms: u64, until_ms: u64) -> Result<Settled, StoreError> {
+    /// The database's; then nothing of this turn stands, and the next one begins at the same place.
+    pub async fn settle_late_reports(&self, most: u16) -> Result<SettledLate, StoreError> {
         self.pool
             .run("settling late reports", move |session| {
                 Box::pin(async move {
-                    let sql = "SELECT settled, used, charged FROM settle_late($1, $2)";
-                    let values = values![from_ms(since_ms) => TIMESTAMPTZ, from_ms(until_ms) => TIMESTAMPTZ];
-                    Ok(session.row(sql, &values).await?.map(|row| settled(&row)).unwrap_or_default())
+                    let sql = "SELECT settled, used, charged, overdrawn, more FROM settle_late($1)";
+                    let row = session.row(sql, &values![i32::from(most) => INT4]).await?;
+                    let done = row.map(|row| SettledLate { settled: settled(&row), more: row.get(4) });
+                    Ok(done.unwrap_or_default())
                 })
             })
             .await
@@ -112,6 +125,7 @@ fn settled(row: &tokio_postgres::Row) -> Settled {
         contracts: unsigned(row.get(0)),
         used_bytes: unsigned(row.get(1)),
         charged_bytes: unsigned(row.get(2)),
+        overdrawn_bytes: unsigned(row.get(3)),
     }
 }
 

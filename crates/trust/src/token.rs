@@ -74,6 +74,9 @@ pub struct ContractClaims {
     /// From when on it pays no more, seconds since 1970.
     #[serde(rename = "exp")]
     pub expires_at_s: u64,
+    /// The api gave it without its database, and nothing is held for it: a relay allows nothing on top of it.
+    #[serde(rename = "off", default, skip_serializing_if = "std::ops::Not::not")]
+    pub offline: bool,
 }
 
 impl ContractClaims {

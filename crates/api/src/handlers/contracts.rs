@@ -80,6 +80,7 @@ fn answer(context: &Context, payer: AccountId, admitted: Admitted) -> Answer {
         opener: context.client()?.client,
         bytes: admitted.bytes,
         expires_at_s: admitted.expires_at_ms / 1_000,
+        offline: false,
     };
     let signed = claims.sign(&context.app.token_key).map_err(|error| {
         Refusal::new(ErrorCode::Internal, format!("a contract could not be signed: {}", error.label()))
@@ -106,6 +107,10 @@ fn refused(verdict: Verdict, now_ms: u64) -> Refusal {
         Verdict::GrantExpired => {
             Refusal::new(ErrorCode::GrantExpired, "no grant of the account is valid now")
         }
+        Verdict::GrantOverdrawn => Refusal::new(
+            ErrorCode::GrantSpent,
+            "the account has used more than its grants gave: it needs another",
+        ),
         Verdict::GrantSpent { free_again_at_ms: None } => {
             Refusal::new(ErrorCode::GrantSpent, "the account's grants are used up")
         }

@@ -73,6 +73,7 @@ fn answer(seen: &Seen, root: &RootKey, key: &TokenKey, relay: &str, book: &mut B
                 opener: book.proxy.unwrap(),
                 bytes: book.block_bytes,
                 expires_at_s: unix_ms() / 1_000 + 3_600,
+                offline: false,
             };
             book.contracts.push(request);
             let (signed, bytes) = (claims.sign(key).unwrap(), book.block_bytes);

@@ -12,6 +12,7 @@ fn claims(id: u128, bytes: u64) -> ContractClaims {
         opener: ClientId(Uuid::from_u128(200)),
         bytes,
         expires_at_s: 2_000,
+        offline: false,
     }
 }
 

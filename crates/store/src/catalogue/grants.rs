@@ -10,15 +10,28 @@ const LIMITS: &[(&str, &str)] =
 
 /// Functions, and who may call them.
 const FUNCTIONS: &[(&str, &[Writer])] = &[
-    ("slice_free(uuid, smallint, timestamptz)", &[Writer::Api]),
+    ("ledger_least_gap()", &[Writer::Api, Writer::Worker]),
+    ("ledger_extension()", &[Writer::Api, Writer::Worker]),
+    ("slice_free(uuid, smallint, timestamptz)", &[Writer::Api, Writer::Worker]),
+    ("beat_ledger()", &[Writer::Api]),
     (
         "admit_contract(uuid, integer, uuid, text, uuid, uuid, bigint, bigint, timestamptz, timestamptz, \
          timestamptz, integer, integer, integer, integer)",
         &[Writer::Api],
     ),
-    ("charge_slice(uuid, smallint, bigint)", &[Writer::Worker]),
+    (
+        "bring_in_contract(uuid, integer, uuid, text, uuid, uuid, bigint, timestamptz, timestamptz, timestamptz, \
+         integer, timestamptz)",
+        &[Writer::Api],
+    ),
+    ("offline_allowance(bigint)", &[Writer::Worker]),
+    ("contract_usage(uuid, bigint)", &[Writer::Worker]),
+    ("spend_free(uuid, smallint, bigint, timestamptz)", &[Writer::Worker]),
+    ("spend_somewhere(uuid, uuid, smallint, bigint, timestamptz)", &[Writer::Worker]),
+    ("charge_account(uuid, uuid, smallint, bigint, timestamptz)", &[Writer::Worker]),
+    ("cover_debts(timestamptz, integer)", &[Writer::Worker]),
     ("settle_contracts(timestamptz, integer)", &[Writer::Worker]),
-    ("settle_late(timestamptz, timestamptz)", &[Writer::Worker]),
+    ("settle_late(integer)", &[Writer::Worker]),
 ];
 
 /// What brings the grants to what the declarations say, whatever they were. Running it again changes nothing.

@@ -90,6 +90,16 @@ pub const TABLES: &[Table] = &[
         Sweep { column: "minute", keep_s: DAY_S },
         "grant, slice and minute",
     ),
+    table(
+        "account_debt",
+        Worker,
+        InsertUpdate,
+        &[Api],
+        Forever { because: "at most one for each account" },
+        "account that used more than it was given",
+    ),
+    table("ledger_pulse", Api, InsertUpdate, &[], Bounded { by: "one row" }, "database"),
+    table("ledger_gap", Api, Insert, &[], Sweep { column: "until_at", keep_s: 2 * DAY_S }, "outage"),
     table("proxy_account", Api, InsertUpdate, &[], Forever { because: "a login is a customer's" }, "login"),
     table(
         "exit_record",

@@ -172,6 +172,7 @@ async fn the_database_and_the_rules_agree_on_what_is_free() {
                         ) => {
                             assert_eq!(until.begins_at_ms(), at, "seed {seed}, step {step}");
                         }
+                        (Err(Refusal::Overdrawn), Verdict::GrantOverdrawn) => {}
                         // Less than a block is unspent, and held: the rule says spent, the database names the hold.
                         (Err(Refusal::Spent), Verdict::GrantSpent { .. }) => {}
                         other => panic!("seed {seed}, step {step}: {other:?}"),
@@ -188,16 +189,20 @@ async fn the_database_and_the_rules_agree_on_what_is_free() {
                     open.retain(|_, (held, expires_at_ms)| {
                         let is_due = *expires_at_ms + REPORTS_MS <= due.max(now);
                         if is_due {
-                            slice.settle(*held, 0, now);
+                            slice.settle(*held, 0, due.max(now));
                         }
                         !is_due
                     });
                     let settled = database.worker.settle_contracts(100, due.max(now)).await.unwrap();
+                    let rule = slice.settle(held, used, due.max(now));
+                    assert_eq!(settled.overdrawn_bytes, rule.overdrawn_bytes, "seed {seed}, step {step}");
                     assert_eq!(
                         settled.charged_bytes,
-                        slice.settle(held, used, now),
+                        rule.spent_bytes + rule.overdrawn_bytes,
                         "seed {seed}, step {step}"
                     );
+                    let debt = database.api.overdrawn_bytes(account).await.unwrap();
+                    assert_eq!(debt, slice.overdrawn_bytes(), "seed {seed}, step {step}");
                 }
                 _ => now += random.u64(0..40 * 60_000),
             }

@@ -124,5 +124,6 @@ fn contract() -> ContractClaims {
         opener: ClientId::from_bytes([1; 16]),
         bytes: 1 << 20,
         expires_at_s: NOW_MS / 1_000 + 60,
+        offline: false,
     }
 }

@@ -1,0 +1,98 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::{FIRST_BLOCK_BYTES, GREATEST_BLOCK_BYTES};
+
+const AFTER_MS: u64 = 20_000;
+
+fn book() -> Allowances<u32> {
+    Allowances::new(AFTER_MS, 0)
+}
+
+#[test]
+fn an_allowance_is_a_quarter_of_the_block_within_its_bounds() {
+    assert_eq!(allowance_bytes(FIRST_BLOCK_BYTES), MIB);
+    assert_eq!(allowance_bytes(0), LEAST_ALLOWANCE_BYTES);
+    assert_eq!(allowance_bytes(64 * MIB), 16 * MIB);
+    assert_eq!(allowance_bytes(GREATEST_BLOCK_BYTES), 64 * MIB);
+    assert_eq!(allowance_bytes(u64::MAX), GREATEST_ALLOWANCE_BYTES);
+    assert_eq!(most_carried_bytes(u64::MAX), u64::MAX);
+}
+
+#[test]
+fn an_offline_block_is_as_large_as_the_last_one_within_bounds() {
+    assert_eq!(offline_block_bytes(0), FIRST_BLOCK_BYTES);
+    assert_eq!(offline_block_bytes(16 * MIB), 16 * MIB);
+    assert_eq!(offline_block_bytes(GREATEST_BLOCK_BYTES), GREATEST_OFFLINE_BLOCK_BYTES);
+}
+
+#[test]
+fn nothing_is_allowed_while_the_database_answers() {
+    let mut book = book();
+    for now in (0..200_000).step_by(5_000) {
+        book.answered(now);
+        assert_eq!(book.begin(1, 4 * MIB, now), None, "at {now}");
+    }
+}
+
+#[test]
+fn silence_opens_allowances_and_an_answer_closes_them_a_while_later() {
+    let mut book = book();
+    assert_eq!(book.begin(1, 4 * MIB, AFTER_MS), None);
+    assert_eq!(book.begin(1, 4 * MIB, AFTER_MS + 1), Some(MIB));
+    book.answered(100_000);
+    assert!(!book.is_silent(100_000));
+    assert_eq!(book.begin(1, 4 * MIB, 100_000 + AFTER_MS), Some(MIB));
+    let closed_at = 100_000 + ALLOWANCE_GRACE_MS;
+    for now in (100_000..=closed_at).step_by(5_000) {
+        book.answered(now);
+    }
+    assert_eq!(book.begin(1, 4 * MIB, closed_at), None, "further answers prolong nothing");
+}
+
+#[test]
+fn a_payer_is_allowed_so_much_an_outage_however_many_contracts_there_are() {
+    let (mut book, now) = (book(), AFTER_MS + 1);
+    let given: u64 = (0..100).filter_map(|_| book.begin(1, GREATEST_BLOCK_BYTES, now)).sum();
+    assert_eq!(given, PAYER_ALLOWANCE_BYTES);
+    assert_eq!(book.begin(2, 4 * MIB, now), Some(MIB), "another payer is none the worse");
+    for answer in (now..=now + ALLOWANCE_GRACE_MS).step_by(5_000) {
+        book.answered(answer);
+    }
+    book.sweep(now + ALLOWANCE_GRACE_MS);
+    assert_eq!(book.begin(1, 4 * MIB, 3 * now + ALLOWANCE_GRACE_MS), Some(MIB), "the next outage is another");
+}
+
+#[test]
+fn payers_are_bounded() {
+    let (mut book, now) = (book(), AFTER_MS + 1);
+    let most = u32::try_from(MOST_PAYERS).unwrap();
+    assert!((0..most).all(|payer| book.begin(payer, 0, now).is_some()));
+    assert_eq!(book.begin(most, 0, now), None);
+    assert_eq!(book.begin(0, 0, now), Some(MIB));
+}
+
+proptest! {
+    #[test]
+    fn whatever_happens_no_payer_is_allowed_more_than_the_bound_in_one_outage(
+        steps in prop::collection::vec((0..4_u32, 0..GREATEST_BLOCK_BYTES * 2, 0..30_000_u64, any::<bool>()), 1..300),
+    ) {
+        let (mut book, mut now) = (book(), 0);
+        let mut given: HashMap<u32, u64> = HashMap::new();
+        for (payer, block, wait, answers) in steps {
+            now += wait;
+            if answers {
+                book.answered(now);
+            }
+            book.sweep(now);
+            if !book.is_open(now) {
+                given.clear();
+            }
+            if let Some(bytes) = book.begin(payer, block, now) {
+                prop_assert!(book.is_open(now) && bytes == allowance_bytes(block));
+                *given.entry(payer).or_default() += bytes;
+                prop_assert!(given[&payer] <= PAYER_ALLOWANCE_BYTES);
+            }
+        }
+    }
+}
