@@ -25,7 +25,7 @@ pub mod websocket;
 
 pub use code::Code;
 pub use comeback::{Comeback, Pace, may_be_wait, parse_wait, write_wait};
-pub use credit::{Overrun, ReceiveCredit, SendCredit};
+pub use credit::{Overrun, ReceiveCredit, SendCredit, Sharing};
 pub use fields::Malformed;
 pub use frame::{Frame, HEADER_BYTES, Header, Kind, MAX_FRAME_BYTES, MAX_PAYLOAD_BYTES, write_frame};
 pub use heartbeat::{Beat, Heartbeat};

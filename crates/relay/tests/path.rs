@@ -5,6 +5,9 @@
 mod support;
 
 use client::{Code, Family, Host, Link, OpenError, OpenRequest, Opens, SpliceEnd, SpliceLimits, Target};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use support::{Network, echo};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -79,15 +82,7 @@ async fn a_stalled_reader_stalls_nobody_else() {
     let proxy = network.member(Role::Proxy);
     let link = network.connect(&proxy).await.unwrap();
     let contract = network.contract(&proxy, 1 << 40);
-    // A target that sends without end.
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let target = listener.local_addr().unwrap();
-    tokio::spawn(async move {
-        loop {
-            let (mut socket, _) = listener.accept().await.unwrap();
-            tokio::spawn(async move { while socket.write_all(&[7; 65_536]).await.is_ok() {} });
-        }
-    });
+    let target = endless().await;
     let (stalled, _) = link.open(&provider.request(&contract, target)).await.unwrap();
     let (mut running, _) = link.open(&provider.request(&contract, target)).await.unwrap();
     let mut buffer = vec![0; 65_536];
@@ -102,6 +97,46 @@ async fn a_stalled_reader_stalls_nobody_else() {
     let queued = network.until(|_| true).await.queued_bytes;
     assert!(queued < 16 << 20, "{queued} bytes wait in the relay");
     drop(stalled);
+}
+
+/// Of those who wait for room, the ones that were served go behind the others: once the last to be woken was the first to run,
+/// and a few of a hundred streams had nearly all of the link.
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_of_one_provider_share_its_link() {
+    const STREAMS: usize = 30;
+    let network = Network::start().await;
+    let provider = network.provider().await;
+    let proxy = network.member(Role::Proxy);
+    let link = network.connect(&proxy).await.unwrap();
+    let contract = network.contract(&proxy, 1 << 40);
+    let target = endless().await;
+    let mut reading = Vec::new();
+    for _ in 0..STREAMS {
+        let (mut stream, _) = link.open(&provider.request(&contract, target)).await.unwrap();
+        let count = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&count);
+        let task = tokio::spawn(async move {
+            let mut buffer = vec![0; 65_536];
+            while let Ok(bytes @ 1..) = stream.read(&mut buffer).await {
+                counted.fetch_add(bytes, Ordering::Relaxed);
+            }
+        });
+        reading.push((task, count));
+    }
+    let bytes = || reading.iter().map(|(_, count)| count.load(Ordering::Relaxed)).collect::<Vec<_>>();
+    let before = bytes();
+    // Enough for each to have some dozens of turns, however slow the machine is.
+    let mut shares = Vec::new();
+    for _ in 0..600 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        shares = bytes().iter().zip(&before).map(|(now, before)| now - before).collect();
+        if shares.iter().sum::<usize>() >= STREAMS * 8 * MB {
+            break;
+        }
+    }
+    reading.iter().for_each(|(task, _)| task.abort());
+    let (least, most) = (shares.iter().min().unwrap(), shares.iter().max().unwrap());
+    assert!(3 * least >= *most, "{least} to {most}: {shares:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -262,4 +297,17 @@ async fn a_provider_has_no_say_about_contracts() {
         assert!(matches!(error, OpenError::Refused { code: Code::ProtocolError, .. }), "{error:?}");
     }
     serving.await.unwrap();
+}
+
+/// A target that sends without end.
+async fn endless() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let target = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        loop {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            tokio::spawn(async move { while socket.write_all(&[7; 65_536]).await.is_ok() {} });
+        }
+    });
+    target
 }

@@ -42,7 +42,7 @@ async fn turn_by_turn(shared: &Arc<Shared>) -> Result<LinkError, LinkError> {
     shared.lock().handle(shared, &mut rest, shared.clock.now())?;
     let mut blocked_since: Option<Moment> = None;
     loop {
-        let (blocked, rests, wake_at) = {
+        let (blocked, waited_for, rests, wake_at) = {
             let mut state = shared.lock();
             if state.unwanted && state.streams.is_empty() {
                 state.close(Code::Leaving, LinkError::Closed);
@@ -51,7 +51,7 @@ async fn turn_by_turn(shared: &Arc<Shared>) -> Result<LinkError, LinkError> {
             if let Some(ending) = &state.ending {
                 return Ok(ending.clone());
             }
-            let blocked = state.out.is_blocked();
+            let (blocked, waited_for) = (state.out.is_blocked(), state.out.is_waited_for());
             let now = shared.clock.now();
             if moved || !blocked {
                 blocked_since = blocked.then_some(now);
@@ -75,8 +75,8 @@ async fn turn_by_turn(shared: &Arc<Shared>) -> Result<LinkError, LinkError> {
             let wake_at = rests_until.map_or(wake_at, |until| wake_at.min(until));
             match blocked_since {
                 Some(since) if now.since(since) >= WRITE_LIMIT => return Err(LinkError::Silent(WRITE_LIMIT)),
-                Some(since) => (blocked, rests_until.is_some(), wake_at.min(since + WRITE_LIMIT)),
-                None => (blocked, rests_until.is_some(), wake_at),
+                Some(since) => (blocked, waited_for, rests_until.is_some(), wake_at.min(since + WRITE_LIMIT)),
+                None => (blocked, waited_for, rests_until.is_some(), wake_at),
             }
         };
         tokio::select! {
@@ -88,6 +88,8 @@ async fn turn_by_turn(shared: &Arc<Shared>) -> Result<LinkError, LinkError> {
                 ready.map_err(|error| LinkError::io("sending", error))?;
             }
             () = shared.poke.notified() => {}
+            // Behind those who were woken.
+            () = tokio::task::yield_now(), if waited_for => {}
             () = tokio::time::sleep_until(shared.clock.instant(wake_at)) => {}
         }
     }

@@ -97,7 +97,7 @@ impl State {
                 if let Some(counter) = &stream.counter {
                     counter.carried(length as u64);
                 }
-                stream.consumed(id, TAG_BYTES, now, self.out.frames());
+                stream.consumed(id, TAG_BYTES, now, &mut self.sharing, self.out.frames());
                 Some(match run {
                     Some(run) => {
                         let end = run.plain.end;
@@ -121,7 +121,7 @@ impl State {
             match sink.try_write(bytes) {
                 Ok(count) => {
                     bytes = &bytes[count..];
-                    stream.consumed(id, count, now, self.out.frames());
+                    stream.consumed(id, count, now, &mut self.sharing, self.out.frames());
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 // The stream's own task meets the same error, and ends it.

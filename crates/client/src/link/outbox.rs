@@ -13,6 +13,9 @@ pub(crate) const HIGH_WATER_BYTES: usize = 256 * 1024;
 const FLOOD_BYTES: usize = 8 * 1024 * 1024;
 /// Below this, those who wait go on.
 const LOW_WATER_BYTES: usize = 64 * 1024;
+/// So many of them at once: they fill it again. Those who are woken in vain go to the end of the line, and the one that was woken
+/// last runs first: waking all would serve the same few again and again.
+const MOST_WOKEN: usize = 3;
 
 #[derive(Debug)]
 pub(crate) struct Outbox {
@@ -64,8 +67,23 @@ impl Outbox {
         }
     }
 
+    /// Somebody waits: whoever has had a turn goes behind.
+    pub(crate) fn has_line(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// There is room for those who wait: the driver has to come by again, in case that none of the woken ones uses it.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.has_line() && self.bytes.bytes() < LOW_WATER_BYTES
+    }
+
     pub(crate) fn wake_all(&mut self) {
         self.waiting.drain(..).for_each(Waker::wake);
+    }
+
+    fn wake_next(&mut self) {
+        let count = self.waiting.len().min(MOST_WOKEN);
+        self.waiting.drain(..count).for_each(Waker::wake);
     }
 
     /// Gives back what an idle link does not need.
@@ -80,7 +98,7 @@ impl Outbox {
             SendError::Io(error) => LinkError::io("sending", error),
         })?;
         if self.bytes.bytes() < LOW_WATER_BYTES {
-            self.wake_all();
+            self.wake_next();
         }
         Ok(moved)
     }

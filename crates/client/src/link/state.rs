@@ -7,7 +7,7 @@ use crate::meter::{Counter, Meter};
 use ::link::message::{Refuse, Reset, Welcome, write_credit};
 use ::link::seal::{Answer, Initiator, Sealer, TAG_BYTES, Unsealer};
 use ::link::websocket::{self, End, Reader};
-use ::link::{Code, Heartbeat, Kind, ReceiveCredit, SendCredit, write_frame};
+use ::link::{Code, Heartbeat, Kind, ReceiveCredit, SendCredit, Sharing, write_frame};
 use clock::Clock;
 use overload::Moment;
 use std::collections::{HashMap, HashSet};
@@ -31,6 +31,8 @@ pub(crate) struct State {
     pub partial: Vec<u8>,
     pub out: Outbox,
     pub streams: HashMap<u32, StreamState>,
+    /// How they share what may be under way.
+    pub sharing: Sharing,
     pub next_stream: u32,
     pub shown: HashSet<ContractId>,
     pub heartbeat: Heartbeat,
@@ -93,6 +95,7 @@ impl State {
             out: Outbox::new(websocket.is_some()),
             websocket,
             streams: HashMap::new(),
+            sharing: Sharing::default(),
             next_stream: 1,
             shown: HashSet::new(),
             heartbeat: Heartbeat::new(interval, welcome.ping_misses, fastrand::u64(..), now),
@@ -146,7 +149,7 @@ impl State {
         if let Err(error) = flushed {
             self.ending.get_or_insert(error);
             shared.poke.notify_one();
-        } else if blocked {
+        } else if blocked || self.out.is_waited_for() {
             shared.poke.notify_one();
         }
     }
@@ -246,19 +249,33 @@ impl StreamState {
     }
 
     /// So many of [`Self::untaken`] have been passed on; grants what is to be granted.
-    pub(crate) fn take(&mut self, id: u32, bytes: usize, now: Moment, frames: &mut Vec<u8>) {
+    pub(crate) fn take(
+        &mut self,
+        id: u32,
+        bytes: usize,
+        now: Moment,
+        sharing: &mut Sharing,
+        frames: &mut Vec<u8>,
+    ) {
         self.taken += bytes;
         if self.taken == self.received.len() {
             self.received.clear();
             self.received.shrink_to(0);
             self.taken = 0;
         }
-        self.consumed(id, bytes, now, frames);
+        self.consumed(id, bytes, now, sharing, frames);
     }
 
     /// So many payload bytes need no room any more.
-    pub(crate) fn consumed(&mut self, id: u32, bytes: usize, now: Moment, frames: &mut Vec<u8>) {
-        if let Some(grant) = self.receive_credit.consume(bytes, now)
+    pub(crate) fn consumed(
+        &mut self,
+        id: u32,
+        bytes: usize,
+        now: Moment,
+        sharing: &mut Sharing,
+        frames: &mut Vec<u8>,
+    ) {
+        if let Some(grant) = self.receive_credit.consume(bytes, now, sharing)
             && !self.fin_received
             && self.reset.is_none()
         {

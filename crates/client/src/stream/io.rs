@@ -26,7 +26,8 @@ impl AsyncRead for Stream {
         if !stream.untaken().is_empty() {
             let count = stream.untaken().len().min(buffer.remaining());
             buffer.put_slice(&stream.untaken()[..count]);
-            stream.take(this.id, count, this.shared.clock.now(), state.out.frames());
+            let now = this.shared.clock.now();
+            stream.take(this.id, count, now, &mut state.sharing, state.out.frames());
             state.flush(&this.shared);
             return Poll::Ready(Ok(()));
         }

@@ -120,7 +120,7 @@ impl Stream {
         // Towards the socket: what its buffer did not take before.
         while !stream.untaken().is_empty() {
             match socket.try_write(stream.untaken()) {
-                Ok(count) => stream.take(self.id, count, now, state.out.frames()),
+                Ok(count) => stream.take(self.id, count, now, &mut state.sharing, state.out.frames()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     if socket.poll_write_ready(context).is_pending() {
                         break;
@@ -153,7 +153,11 @@ impl Stream {
                 break;
             }
             if burst >= BURST_BYTES {
-                context.waker().wake_by_ref();
+                if state.out.has_line() {
+                    state.out.wait(context.waker());
+                } else {
+                    context.waker().wake_by_ref();
+                }
                 break;
             }
             let sent = if first.is_empty() {
