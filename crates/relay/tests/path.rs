@@ -5,11 +5,10 @@
 mod support;
 
 use client::{Code, Family, Host, Link, OpenError, OpenRequest, Opens, SpliceEnd, SpliceLimits, Target};
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use support::{Network, echo};
+use support::{Network, echo, endless};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use trust::Role;
@@ -297,17 +296,4 @@ async fn a_provider_has_no_say_about_contracts() {
         assert!(matches!(error, OpenError::Refused { code: Code::ProtocolError, .. }), "{error:?}");
     }
     serving.await.unwrap();
-}
-
-/// A target that sends without end.
-async fn endless() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let target = listener.local_addr().unwrap();
-    tokio::spawn(async move {
-        loop {
-            let (mut socket, _) = listener.accept().await.unwrap();
-            tokio::spawn(async move { while socket.write_all(&[7; 65_536]).await.is_ok() {} });
-        }
-    });
-    target
 }
