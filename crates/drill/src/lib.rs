@@ -1,4 +1,5 @@
-//! Beside the house: private PostgreSQL servers, faults and load, for integration tests, `holdfast bench` and `holdfast drill`.
+//! Beside the house: private PostgreSQL and Redis servers, faults and load, for integration tests, `holdfast bench` and
+//! `holdfast drill`.
 //!
 //! Nothing here shares code with the pooler: the client side of the wire protocol ([`wire`]) is a second, independent
 //! one, so that a mistake in the pooler's own protocol room cannot hide itself. The room returns data and prints nothing.
@@ -12,6 +13,7 @@ pub mod peer;
 pub mod port;
 pub mod postgres;
 pub mod process;
+pub mod redis;
 pub mod relay;
 pub mod scenario;
 pub mod scratch;

@@ -1,0 +1,145 @@
+//! A Cluster of primaries, made by hand, and the moving of its slots.
+
+use anyhow::Context as _;
+
+use super::{PrivateRedis, RedisKind, until};
+use crate::port::PortLease;
+
+/// Slots of a Cluster.
+const SLOTS: usize = 16_384;
+
+/// Keys that one step of a migration carries.
+const MIGRATE_AT_ONCE: usize = 100;
+
+/// A node that others do not hear for so long is given up by them, ms.
+const NODE_LIMIT_MS: &str = "2000";
+
+/// Several primaries that share the slots evenly. A node that is down takes only its own slots with it.
+#[derive(Debug)]
+pub struct RedisCluster {
+    nodes: Vec<PrivateRedis>,
+    /// As the Cluster names them.
+    names: Vec<String>,
+    _bus_ports: Vec<PortLease>,
+}
+
+impl RedisCluster {
+    /// Starts `count` nodes and joins them.
+    ///
+    /// # Errors
+    /// They do not come up, or do not agree in time.
+    pub fn start(kind: RedisKind, count: usize) -> anyhow::Result<Self> {
+        let mut nodes = Vec::new();
+        let mut bus_ports = Vec::new();
+        for _ in 0..count {
+            let bus = PortLease::take()?;
+            let port = bus.number().to_string();
+            nodes.push(PrivateRedis::start(
+                kind,
+                &[
+                    "--cluster-enabled",
+                    "yes",
+                    "--cluster-port",
+                    &port,
+                    "--cluster-node-timeout",
+                    NODE_LIMIT_MS,
+                    "--cluster-require-full-coverage",
+                    "no",
+                ],
+            )?);
+            bus_ports.push(bus);
+        }
+        for (index, node) in nodes.iter().enumerate() {
+            let (first, last) = (SLOTS * index / count, SLOTS * (index + 1) / count - 1);
+            node.command(&["CLUSTER", "ADDSLOTSRANGE", &first.to_string(), &last.to_string()])?;
+            node.command(&["CLUSTER", "SET-CONFIG-EPOCH", &(index + 1).to_string()])?;
+        }
+        let (first, bus) = (nodes[0].port().to_string(), bus_ports[0].number().to_string());
+        for node in &nodes[1..] {
+            node.command(&["CLUSTER", "MEET", "127.0.0.1", &first, &bus])?;
+        }
+        let names = nodes.iter().map(|node| node.command(&["CLUSTER", "MYID"])).collect::<Result<_, _>>()?;
+        let cluster = Self { nodes, names, _bus_ports: bus_ports };
+        until("the nodes agree", || cluster.nodes.iter().all(|node| cluster.is_whole(node)))?;
+        Ok(cluster)
+    }
+
+    /// A node.
+    #[must_use]
+    pub fn node(&self, index: usize) -> &PrivateRedis {
+        &self.nodes[index]
+    }
+
+    /// A node, to break.
+    pub fn node_mut(&mut self, index: usize) -> &mut PrivateRedis {
+        &mut self.nodes[index]
+    }
+
+    /// All nodes.
+    #[must_use]
+    pub fn nodes(&self) -> &[PrivateRedis] {
+        &self.nodes
+    }
+
+    /// Which node owns a slot, as the first node that answers sees it.
+    ///
+    /// # Errors
+    /// None answers, or nobody owns it.
+    pub fn owner(&self, slot: u16) -> anyhow::Result<usize> {
+        let shape = self.nodes.iter().find_map(|node| node.command(&["CLUSTER", "NODES"]).ok());
+        let shape = shape.context("no node answers")?;
+        let owns = |fields: &str| {
+            fields.split(' ').any(|range| {
+                let (first, last) = range.split_once('-').unwrap_or((range, range));
+                let bounds = first.parse::<u16>().ok().zip(last.parse::<u16>().ok());
+                bounds.is_some_and(|(first, last)| (first..=last).contains(&slot))
+            })
+        };
+        let name = shape.lines().find_map(|line| {
+            let mut fields = line.splitn(9, ' ');
+            let name = fields.next()?;
+            fields.nth(7).is_some_and(owns).then_some(name)
+        });
+        let name = name.with_context(|| format!("nobody owns slot {slot}"))?;
+        self.names.iter().position(|known| known == name).context("an unknown node owns it")
+    }
+
+    /// Moves a slot with its keys to another node, as rebalancing does: importing, migrating, keys, node.
+    ///
+    /// # Errors
+    /// A node refuses a step.
+    pub fn move_slot(&self, slot: u16, to: usize) -> anyhow::Result<()> {
+        let from = self.owner(slot)?;
+        let number = slot.to_string();
+        let (source, target) = (&self.nodes[from], &self.nodes[to]);
+        target.command(&["CLUSTER", "SETSLOT", &number, "IMPORTING", &self.names[from]])?;
+        source.command(&["CLUSTER", "SETSLOT", &number, "MIGRATING", &self.names[to]])?;
+        let port = target.port().to_string();
+        loop {
+            let keys =
+                source.command(&["CLUSTER", "GETKEYSINSLOT", &number, &MIGRATE_AT_ONCE.to_string()])?;
+            let keys: Vec<&str> = keys.lines().filter(|key| !key.is_empty()).collect();
+            if keys.is_empty() {
+                break;
+            }
+            let mut migrate = vec!["MIGRATE", "127.0.0.1", &port, "", "0", "5000", "KEYS"];
+            migrate.extend(keys);
+            source.command(&migrate)?;
+        }
+        for node in [target, source].into_iter().chain(&self.nodes) {
+            // A node that is down hears of it from the others.
+            let told = node.command(&["CLUSTER", "SETSLOT", &number, "NODE", &self.names[to]]);
+            if std::ptr::eq(node, target) || std::ptr::eq(node, source) {
+                told?;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_whole(&self, node: &PrivateRedis) -> bool {
+        let info = node.command(&["CLUSTER", "INFO"]).unwrap_or_default();
+        let known = format!("cluster_known_nodes:{}", self.nodes.len());
+        let assigned = format!("cluster_slots_assigned:{SLOTS}");
+        ["cluster_state:ok", &known, &assigned].iter().all(|line| info.lines().any(|has| has.trim() == *line))
+    }
+}
