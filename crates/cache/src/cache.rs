@@ -1,7 +1,7 @@
 //! The one type that callers see.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use trust::NetworkId;
@@ -82,10 +82,25 @@ pub struct CacheCounts {
 }
 
 impl Cache {
-    /// A cache of this process alone.
+    /// A cache of its own, in process.
     #[must_use]
     pub fn in_process(network: NetworkId, limits: MemoryLimits) -> Self {
         Self { names: Names::new(network), backend: Arc::new(Backend::Memory(Memory::new(limits))) }
+    }
+
+    /// The cache of this process for a network: roles that run in one process hear each other through it.
+    pub(crate) fn of_this_process(network: NetworkId, limits: MemoryLimits) -> Self {
+        static SHARED: Mutex<Vec<(NetworkId, Weak<Backend>)>> = Mutex::new(Vec::new());
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        let known =
+            shared.iter().find(|(known, _)| *known == network).and_then(|(_, shared)| shared.upgrade());
+        if let Some(backend) = known {
+            return Self { names: Names::new(network), backend };
+        }
+        let cache = Self::in_process(network, limits);
+        shared.retain(|(_, shared)| shared.strong_count() > 0);
+        shared.push((network, Arc::downgrade(&cache.backend)));
+        cache
     }
 
     pub(crate) fn remote(network: NetworkId, way: Way, config: &CacheConfig) -> Self {

@@ -58,7 +58,8 @@ impl CacheConfig {
         Self { url: Some(url.into()), ..Self::default() }
     }
 
-    /// The cache of a network. Nothing is waited for: a server that is not there is no reason not to start. Call it in a
+    /// The cache of a network; without an address the one of this process, which all roles in it share, made by the first of
+    /// them. Nothing is waited for: a server that is not there is no reason not to start. Call it in a
     /// runtime of tokio's.
     ///
     /// # Errors
@@ -77,7 +78,10 @@ impl CacheConfig {
         }
         match &self.url {
             None if self.cluster || !self.nodes.is_empty() => Err(CacheConfigError::NoUrl),
-            None => Ok(Cache::in_process(network, MemoryLimits { entries: self.entries, bytes: self.bytes })),
+            None => {
+                let limits = MemoryLimits { entries: self.entries, bytes: self.bytes };
+                Ok(Cache::of_this_process(network, limits))
+            }
             Some(url) => {
                 let way = redis::Way::parse(url, self.cluster, &self.nodes, self.ca.as_deref())?;
                 Ok(Cache::remote(network, way, self))

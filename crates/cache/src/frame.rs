@@ -4,14 +4,14 @@
 //! itself when a slot moves. So the listener reads for itself, and matches nothing to anything.
 
 /// The most bytes of one frame. A hint has a hundred; the greatest thing heard is the greeting.
-pub const MAX_FRAME_BYTES: usize = 64 * 1024;
+pub(crate) const MAX_FRAME_BYTES: usize = 64 * 1024;
 
 /// Lists within lists.
 const MAX_DEPTH: usize = 8;
 
 /// One thing that the server said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Frame {
+pub(crate) enum Frame {
     /// By itself: the texts of the list; what is no text is empty.
     Push(Vec<Vec<u8>>),
     /// An error, as its text.
@@ -23,13 +23,13 @@ pub enum Frame {
 /// Bytes that are no RESP3, or beyond the bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the server's bytes are not RESP3, or exceed its bounds: {0}")]
-pub struct Malformed(&'static str);
+pub(crate) struct Malformed(&'static str);
 
 /// The first frame of `bytes` and its length; none if more has to come.
 ///
 /// # Errors
 /// More would not help.
-pub fn decode(bytes: &[u8]) -> Result<Option<(Frame, usize)>, Malformed> {
+pub(crate) fn decode(bytes: &[u8]) -> Result<Option<(Frame, usize)>, Malformed> {
     let mut reader = Reader { bytes, at: 0 };
     let item = match reader.item(0) {
         Ok(item) => item,

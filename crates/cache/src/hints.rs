@@ -33,6 +33,16 @@ impl Hints {
     }
 }
 
+impl Hints {
+    /// Passes every hint on to somebody who waits for one of his own; never ends.
+    pub async fn wake(mut self, reader: &Notify) {
+        loop {
+            self.heard().await;
+            reader.notify_one();
+        }
+    }
+}
+
 /// A channel that is listened to.
 #[derive(Debug)]
 pub(crate) struct Listening {

@@ -12,6 +12,8 @@ mod cache;
 mod config;
 mod error;
 mod frame;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 mod hints;
 mod memory;
 mod names;
@@ -21,8 +23,6 @@ mod slot;
 pub use cache::{Cache, CacheCounts, Count, GREATEST_VALUE_BYTES, Lease, Take};
 pub use config::{CacheConfig, CacheConfigError};
 pub use error::CacheError;
-pub use frame::{Frame, MAX_FRAME_BYTES, Malformed, decode as decode_frame};
 pub use hints::{Hints, MAX_CHANNELS, Publisher};
 pub use memory::MemoryLimits;
 pub use names::{Channel, Key};
-pub use slot::{SLOTS, slot_of};

@@ -1,13 +1,13 @@
 //! Which slot of a Cluster a key stands in: CRC-16/XMODEM of the key, or of its hash tag (the Cluster specification).
 
 /// Slots of a Cluster.
-pub const SLOTS: u16 = 16_384;
+pub(crate) const SLOTS: u16 = 16_384;
 
 const POLYNOMIAL: u16 = 0x1021;
 
 /// The slot of a key or of a sharded channel.
 #[must_use]
-pub fn slot_of(key: &[u8]) -> u16 {
+pub(crate) fn slot_of(key: &[u8]) -> u16 {
     crc16(tag(key).unwrap_or(key)) % SLOTS
 }
 

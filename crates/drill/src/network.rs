@@ -22,6 +22,7 @@ use crate::clock;
 use crate::fleet::Guests;
 use crate::port::PortLease;
 use crate::postgres::{PostgresOptions, PrivatePostgres};
+use crate::redis::{PrivateRedis, RedisCluster, RedisKind};
 use crate::relay::Relay;
 use files::{DATABASE, Files};
 use home::Home;
@@ -53,6 +54,58 @@ pub struct NetworkOptions {
     pub worker_lines: String,
     /// Settings of PostgreSQL, each `name=value`.
     pub postgres_settings: Vec<String>,
+    /// Where the cache of api and relays is.
+    pub cache: CachePlace,
+}
+
+/// Where a network's cache is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CachePlace {
+    /// In each process.
+    #[default]
+    Process,
+    /// One Redis.
+    Single,
+    /// A Redis Cluster of so many nodes.
+    Cluster(usize),
+}
+
+/// A network's cache.
+#[derive(Debug)]
+pub enum CacheServers {
+    /// None: each process has its own.
+    None,
+    /// One server.
+    Single(PrivateRedis),
+    /// A Cluster.
+    Cluster(RedisCluster),
+}
+
+impl CacheServers {
+    fn start(place: CachePlace) -> anyhow::Result<Self> {
+        Ok(match place {
+            CachePlace::Process => Self::None,
+            CachePlace::Single => Self::Single(PrivateRedis::start(RedisKind::Redis, &[])?),
+            CachePlace::Cluster(nodes) => Self::Cluster(RedisCluster::start(RedisKind::Redis, nodes)?),
+        })
+    }
+
+    /// The section of a role's file.
+    fn lines(&self) -> String {
+        match self {
+            Self::None => String::new(),
+            Self::Single(redis) => format!("\n[cache]\nurl = \"{}\"\n", redis.url()),
+            Self::Cluster(cluster) => {
+                let further: Vec<String> =
+                    cluster.nodes().iter().skip(1).map(|node| format!("\"{}\"", node.address())).collect();
+                format!(
+                    "\n[cache]\nurl = \"{}\"\ncluster = true\nnodes = [{}]\n",
+                    cluster.node(0).url(),
+                    further.join(", ")
+                )
+            }
+        }
+    }
 }
 
 impl NetworkOptions {
@@ -69,6 +122,7 @@ impl NetworkOptions {
             api_lines: String::new(),
             worker_lines: String::new(),
             postgres_settings: Vec::new(),
+            cache: CachePlace::default(),
         }
     }
 }
@@ -106,6 +160,8 @@ pub struct Network {
     pub paths: Paths,
     /// The database.
     pub postgres: PrivatePostgres,
+    /// The cache.
+    pub cache: CacheServers,
     customer: Customer,
     options: NetworkOptions,
     home: Home,
@@ -118,6 +174,7 @@ impl Network {
     /// PostgreSQL is not installed, or something does not come up; the error quotes its log.
     pub fn start(options: NetworkOptions) -> anyhow::Result<Self> {
         let home = Home::make()?;
+        let cache = CacheServers::start(options.cache)?;
         let mut server = PostgresOptions::default();
         server.settings.extend(options.postgres_settings.iter().cloned());
         let postgres = PrivatePostgres::start(server)?;
@@ -141,7 +198,7 @@ impl Network {
 
         let mut api = maker.service("api", "api", true)?;
         let text = files.api(api.listens_at()?, paths.api.address());
-        home.write("api.toml", &format!("{}\n{text}", options.api_lines))?;
+        home.write("api.toml", &format!("{}\n{text}{}", options.api_lines, cache.lines()))?;
         home.folder("api")?;
         let mut worker = maker.service("worker", "worker", false)?;
         home.write(
@@ -153,7 +210,7 @@ impl Network {
             let name = format!("relay-{number}");
             let relay = maker.service(&name, "relay", true)?;
             let text = files.relay(&name, relay.listens_at()?, path.address(), &options.relay_lines);
-            home.write(&format!("{name}.toml"), &text)?;
+            home.write(&format!("{name}.toml"), &(text + &cache.lines()))?;
             home.folder(&name)?;
             relays.push(relay);
         }
@@ -177,6 +234,7 @@ impl Network {
             pooler,
             paths,
             postgres,
+            cache,
             customer,
             options,
             home,
@@ -263,14 +321,8 @@ impl Network {
             proxy.start()?;
             self.proxies.push(proxy);
         }
-        for number in 0..self.options.providers {
-            let name = format!("provider-{number}");
-            self.member(&name, "provider")?;
-            self.home.write(&format!("{name}/provider.toml"), &Files::provider(self.options.target))?;
-            let mut provider =
-                Maker { options: &self.options, home: &self.home }.service(&name, "provider", false)?;
-            provider.start()?;
-            self.providers.push(provider);
+        for _ in 0..self.options.providers {
+            self.join_provider()?;
         }
         for number in 0..self.options.providers {
             let is_up = clock::wait_for(CONNECT_LIMIT, || {
@@ -279,6 +331,22 @@ impl Network {
             ensure!(is_up, "provider-{number} is not connected:\n{}", self.providers[number].log());
         }
         Ok(())
+    }
+
+    /// One more provider joins and is started; its number. It need not be connected yet.
+    ///
+    /// # Errors
+    /// The api's, or its process cannot be started.
+    pub fn join_provider(&mut self) -> anyhow::Result<usize> {
+        let number = self.providers.len();
+        let name = format!("provider-{number}");
+        self.member(&name, "provider")?;
+        self.home.write(&format!("{name}/provider.toml"), &Files::provider(self.options.target))?;
+        let mut provider =
+            Maker { options: &self.options, home: &self.home }.service(&name, "provider", false)?;
+        provider.start()?;
+        self.providers.push(provider);
+        Ok(number)
     }
 
     /// Joins by a code, as a stranger would.

@@ -15,6 +15,17 @@ async fn without_an_address_it_is_in_process() {
 }
 
 #[tokio::test]
+async fn roles_in_one_process_share_its_cache_and_networks_do_not() {
+    let network = NetworkId([4; 32]);
+    let (one, two) = (parse("").open(network).unwrap(), parse("").open(network).unwrap());
+    let other = parse("").open(NetworkId([5; 32])).unwrap();
+    let key = crate::Key::new("test", "a");
+    one.put(&key, b"x", Duration::from_secs(60)).await.unwrap();
+    assert!(two.get(&key).await.unwrap().is_some());
+    assert!(other.get(&key).await.unwrap().is_none());
+}
+
+#[tokio::test]
 async fn mistakes_are_named_without_the_password() {
     for (text, part) in [
         ("url = 'http://u:hunter2@h:1'", "cache.url"),

@@ -84,3 +84,10 @@ proptest! {
         }
     }
 }
+
+proptest! {
+    #[test]
+    fn the_fuzz_target_holds_for_generated_values(first in value(), more in proptest::collection::vec(any::<u8>(), 0..20)) {
+        crate::fuzz::frames(&[first, more].concat());
+    }
+}

@@ -10,7 +10,7 @@ use overload::Backoff;
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, ErrorKind, Pipeline, RedisError, ServerErrorKind, Value, cmd};
 use tokio::sync::{Notify, watch};
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::PING_EVERY;
@@ -40,42 +40,37 @@ pub(super) enum Reply {
 /// A server. Dropping the last one ends its task.
 #[derive(Debug)]
 pub(super) struct Node {
-    shared: Arc<Shared>,
+    address: String,
     state: watch::Receiver<State>,
     keeper: AbortHandle,
-}
-
-#[derive(Debug)]
-struct Shared {
-    address: String,
-    misses: AtomicU32,
-    /// Whether this connection has answered anything since its login.
-    answered: AtomicBool,
-    given_up: Notify,
 }
 
 #[derive(Clone, Debug)]
 enum State {
     Opening,
-    Up(MultiplexedConnection),
+    Up(Arc<Line>),
     Down { until: Instant },
+}
+
+/// One connection and how it does; the next one begins anew.
+#[derive(Debug)]
+struct Line {
+    connection: MultiplexedConnection,
+    /// Calls without an answer since the last answer.
+    misses: AtomicU32,
+    answered: AtomicBool,
+    given_up: Notify,
 }
 
 impl Node {
     pub(super) fn start(address: String, connector: Arc<Connector>) -> Self {
-        let shared = Arc::new(Shared {
-            address,
-            misses: AtomicU32::new(0),
-            answered: AtomicBool::new(false),
-            given_up: Notify::new(),
-        });
         let (sender, state) = watch::channel(State::Opening);
-        let keeper = Keeper { shared: Arc::clone(&shared), connector, state: sender };
-        Self { shared, state, keeper: tokio::spawn(keeper.run()).abort_handle() }
+        let keeper = Keeper { address: address.clone(), connector, state: sender };
+        Self { address, state, keeper: tokio::spawn(keeper.run()).abort_handle() }
     }
 
     pub(super) fn address(&self) -> &str {
-        &self.shared.address
+        &self.address
     }
 
     /// Whether the last attempt to reach it has failed.
@@ -89,7 +84,8 @@ impl Node {
         asking: bool,
         until: Instant,
     ) -> Result<Reply, CacheError> {
-        let mut connection = self.connection(until).await?;
+        let line = self.line(until).await?;
+        let mut connection = line.connection.clone();
         let answer = if asking {
             let mut both = Pipeline::with_capacity(2);
             both.cmd("ASKING").add_command(command.clone());
@@ -99,23 +95,23 @@ impl Node {
             timeout_at(until, connection.send_packed_command(command)).await
         };
         let Ok(answer) = answer else {
-            self.shared.missed();
+            line.missed();
             return Err(CacheError::Deadline { limit_ms: 0 });
         };
         match answer.and_then(Value::extract_error) {
             Ok(value) => {
-                self.shared.answered();
+                line.answered();
                 Ok(Reply::Value(value))
             }
-            Err(error) => self.failed(&error),
+            Err(error) => line.failed(&error),
         }
     }
 
-    async fn connection(&self, until: Instant) -> Result<MultiplexedConnection, CacheError> {
+    async fn line(&self, until: Instant) -> Result<Arc<Line>, CacheError> {
         let mut state = self.state.clone();
         loop {
             match &*state.borrow_and_update() {
-                State::Up(connection) => return Ok(connection.clone()),
+                State::Up(line) => return Ok(Arc::clone(line)),
                 State::Down { until } => {
                     let wait = until.saturating_duration_since(Instant::now());
                     let retry_after_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).max(1);
@@ -130,19 +126,38 @@ impl Node {
             }
         }
     }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.keeper.abort();
+    }
+}
+
+impl Line {
+    fn answered(&self) {
+        self.misses.store(0, Ordering::Relaxed);
+        self.answered.store(true, Ordering::Relaxed);
+    }
+
+    fn missed(&self) {
+        if self.misses.fetch_add(1, Ordering::Relaxed) + 1 >= MISSES {
+            self.given_up.notify_one();
+        }
+    }
 
     fn failed(&self, error: &RedisError) -> Result<Reply, CacheError> {
         if error.is_unrecoverable_error() {
             // The keeper sees the end of the connection by itself.
             return Err(unavailable());
         }
-        self.shared.answered();
+        self.answered();
         match (error.kind(), error.redirect_node()) {
             (ErrorKind::Server(ServerErrorKind::Moved), Some((to, _))) => Ok(Reply::Moved(to.to_owned())),
             (ErrorKind::Server(ServerErrorKind::Ask), Some((to, _))) => Ok(Reply::Ask(to.to_owned())),
             (ErrorKind::Server(ServerErrorKind::ReadOnly), _) => {
                 // No longer a primary: its name may lead elsewhere by now.
-                self.shared.given_up.notify_one();
+                self.given_up.notify_one();
                 Err(unavailable())
             }
             (
@@ -159,27 +174,8 @@ impl Node {
     }
 }
 
-impl Drop for Node {
-    fn drop(&mut self) {
-        self.keeper.abort();
-    }
-}
-
-impl Shared {
-    fn answered(&self) {
-        self.misses.store(0, Ordering::Relaxed);
-        self.answered.store(true, Ordering::Relaxed);
-    }
-
-    fn missed(&self) {
-        if self.misses.fetch_add(1, Ordering::Relaxed) + 1 >= MISSES {
-            self.given_up.notify_one();
-        }
-    }
-}
-
 struct Keeper {
-    shared: Arc<Shared>,
+    address: String,
     connector: Arc<Connector>,
     state: watch::Sender<State>,
 }
@@ -189,60 +185,58 @@ impl Keeper {
         let mut backoff = Backoff::new();
         let mut last_cause = String::new();
         loop {
-            let cause = match self.connector.connection(&self.shared.address).await {
+            let cause = match self.connector.connection(&self.address).await {
                 Ok((connection, driver)) => {
                     if !last_cause.is_empty() {
-                        tracing::info!(node = self.shared.address, "the cache's server answers again");
+                        tracing::info!(node = self.address, "the cache's server answers again");
                         last_cause.clear();
                     }
-                    self.shared.misses.store(0, Ordering::Relaxed);
-                    self.shared.answered.store(false, Ordering::Relaxed);
-                    self.state.send_replace(State::Up(connection.clone()));
+                    let line = Arc::new(Line {
+                        connection,
+                        misses: AtomicU32::new(0),
+                        answered: AtomicBool::new(false),
+                        given_up: Notify::new(),
+                    });
+                    self.state.send_replace(State::Up(Arc::clone(&line)));
                     let abort = driver.abort_handle();
-                    let ended = self.until_broken(connection, driver).await;
+                    let broken = until_broken(&line, driver).await;
                     abort.abort();
-                    if self.shared.answered.load(Ordering::Relaxed) {
+                    if line.answered.load(Ordering::Relaxed) {
                         backoff.reset();
-                        if matches!(ended, Broken::Closed) {
+                        if matches!(broken, Broken::Closed) {
                             // It may be there again at once; callers wait for that as they do at the start.
                             self.state.send_replace(State::Opening);
                             continue;
                         }
                     }
-                    ended.to_string()
+                    broken.to_string()
                 }
                 Err(error) => error.to_string(),
             };
             let wait = backoff.failed(FIRST_WAIT, GREATEST_WAIT, fastrand::u64(..));
             self.state.send_replace(State::Down { until: Instant::now() + wait });
             if cause != last_cause {
-                tracing::warn!(node = self.shared.address, "the cache's server is not reachable: {cause}");
+                tracing::warn!(node = self.address, "the cache's server is not reachable: {cause}");
                 last_cause = cause;
             }
             sleep(wait).await;
         }
     }
+}
 
-    /// Until the connection ends, does not answer, or was given up by its callers.
-    async fn until_broken(
-        &self,
-        mut connection: MultiplexedConnection,
-        mut driver: tokio::task::JoinHandle<()>,
-    ) -> Broken {
-        // What a connection before this one was told.
-        let given_up = self.shared.given_up.notified();
-        tokio::pin!(given_up);
-        loop {
-            tokio::select! {
-                _ = &mut driver => return Broken::Closed,
-                () = &mut given_up => return Broken::Silent,
-                () = sleep(PING_EVERY) => {}
-            }
-            match timeout(PING_LIMIT, connection.send_packed_command(&cmd("PING"))).await {
-                Err(_) => return Broken::Silent,
-                Ok(Err(error)) if error.is_unrecoverable_error() => return Broken::Closed,
-                Ok(_) => self.shared.answered(),
-            }
+/// Until the connection ends, does not answer, or was given up by its callers.
+async fn until_broken(line: &Line, mut driver: JoinHandle<()>) -> Broken {
+    loop {
+        tokio::select! {
+            _ = &mut driver => return Broken::Closed,
+            () = line.given_up.notified() => return Broken::Silent,
+            () = sleep(PING_EVERY) => {}
+        }
+        let mut connection = line.connection.clone();
+        match timeout(PING_LIMIT, connection.send_packed_command(&cmd("PING"))).await {
+            Err(_) => return Broken::Silent,
+            Ok(Err(error)) if error.is_unrecoverable_error() => return Broken::Closed,
+            Ok(_) => line.answered(),
         }
     }
 }

@@ -9,8 +9,10 @@ use std::fmt;
 use trust::Role;
 use trust::api::{
     AccountAnswer, AccountRequest, ClientsAnswer, GrantRequest, GrantsAnswer, JoinCodeAnswer,
-    JoinCodeRequest, ProxyAccountAnswer, ProxyAccountRequest, SessionAnswer, SignInRequest, path,
+    JoinCodeRequest, ProxyAccountAnswer, ProxyAccountRequest, RevokeAnswer, SessionAnswer, SignInRequest,
+    path,
 };
+use uuid::Uuid;
 
 /// Somebody who signed in. Debug hides the bearer token.
 pub struct Session<'a> {
@@ -54,6 +56,15 @@ impl Session<'_> {
     /// See [`ApiError`].
     pub async fn clients(&self) -> Result<ClientsAnswer, ApiError> {
         self.ask(path::CLIENTS).await
+    }
+
+    /// Puts a client on the list of those that no relay lets in.
+    ///
+    /// # Errors
+    /// See [`ApiError`].
+    pub async fn revoke_client(&self, client: Uuid) -> Result<RevokeAnswer, ApiError> {
+        let path = path::CLIENT_REVOKE.replace("{client}", &client.to_string());
+        self.api.call(self.bear(Request::new(Method::POST, &path))).await
     }
 
     /// A code with which one client may join.

@@ -103,6 +103,21 @@ impl Customer {
         block_on(async { Ok(api.sign_in(OPERATOR, OPERATORS_PASSWORD).await?.join_code(role).await?.code) })
     }
 
+    /// Revokes the client that was joined under a label.
+    ///
+    /// # Errors
+    /// The api's, or no client has that label.
+    pub fn revoke(&self, label: &str) -> anyhow::Result<()> {
+        let api = Api::new(&self.link)?;
+        block_on(async {
+            let session = api.sign_in(OPERATOR, OPERATORS_PASSWORD).await?;
+            let clients = session.clients().await?.clients;
+            let client = clients.iter().find(|client| client.label == label).context("no such client")?;
+            session.revoke_client(client.client).await?;
+            Ok(())
+        })
+    }
+
     /// Signs in once, as a person would: how long it took, or why not.
     ///
     /// # Errors

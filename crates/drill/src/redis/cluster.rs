@@ -126,12 +126,13 @@ impl RedisCluster {
             migrate.extend(keys);
             source.command(&migrate)?;
         }
-        for node in [target, source].into_iter().chain(&self.nodes) {
-            // A node that is down hears of it from the others.
-            let told = node.command(&["CLUSTER", "SETSLOT", &number, "NODE", &self.names[to]]);
-            if std::ptr::eq(node, target) || std::ptr::eq(node, source) {
-                told?;
-            }
+        for node in [target, source] {
+            node.command(&["CLUSTER", "SETSLOT", &number, "NODE", &self.names[to]])?;
+        }
+        let others = self.nodes.iter().enumerate().filter(|(index, _)| ![from, to].contains(index));
+        for (_, node) in others {
+            // One that is down hears of it from the others.
+            let _ = node.command(&["CLUSTER", "SETSLOT", &number, "NODE", &self.names[to]]);
         }
         Ok(())
     }

@@ -38,7 +38,7 @@ async fn a_slot_that_moves_under_an_idle_listener_takes_its_hints_along() {
             // Told to read at once, since something may have been said between the two subscriptions.
             heard(&mut hints).await;
             let counts = listener.counts();
-            assert_eq!((counts.moved, counts.subscribed), (round, round + 1));
+            assert!(counts.moved >= round && counts.subscribed > round, "{counts:?}");
             quiet(&mut hints).await;
             publish(&publisher, Channel::CHANGES).await;
             heard(&mut hints).await;

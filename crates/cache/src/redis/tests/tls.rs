@@ -1,9 +1,16 @@
 //! TLS to the server, by an authority of one's own; and never to one of another's.
 
 use super::*;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use drill::redis::PrivateRedis;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use std::fs;
+
+fn pem(label: &str, der: &[u8]) -> String {
+    let text = BASE64_STANDARD.encode(der);
+    format!("-----BEGIN {label}-----\n{text}\n-----END {label}-----\n")
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_is_believed_by_its_authority_only() {
@@ -24,10 +31,10 @@ async fn a_server_is_believed_by_its_authority_only() {
     let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
     let certificate = CertificateParams::new(names).unwrap().signed_by(&key, &ours).unwrap();
     let paths = [
-        file("server.pem", certificate.pem()),
-        file("server.key", key.serialize_pem()),
-        file("ca.pem", ours.pem()),
-        file("other.pem", other.pem()),
+        file("server.pem", pem("CERTIFICATE", certificate.der())),
+        file("server.key", pem("PRIVATE KEY", &key.serialize_der())),
+        file("ca.pem", pem("CERTIFICATE", ours.der())),
+        file("other.pem", pem("CERTIFICATE", other.der())),
     ];
     let [certificate, key, ca, wrong] = paths.map(|path| path.to_str().unwrap().to_owned());
     let port = drill::port::PortLease::take().unwrap();
