@@ -161,7 +161,8 @@ impl<C: Control> Directory<C> {
     pub(crate) fn restore(&self, candidates: Vec<trust::api::Candidate>) {
         // Nothing is said about who is not among them.
         let connected = u64::MAX;
-        let answer = CandidatesAnswer { candidates, now_ms: 0, connected, registered: connected };
+        let answer =
+            CandidatesAnswer { candidates, connected, registered: connected, ..CandidatesAnswer::default() };
         let mut state = self.lock();
         state.take_in(&answer, None, self.clock.now());
     }

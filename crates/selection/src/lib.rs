@@ -12,6 +12,7 @@ pub mod health;
 mod lru;
 pub mod options;
 pub mod patience;
+pub mod pool;
 pub mod selector;
 pub mod sticky;
 

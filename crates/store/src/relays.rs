@@ -104,7 +104,7 @@ pub struct CandidatesFound {
 }
 
 /// Live connections: the highest start of each client, on a relay that beats and is not about to end. `further` narrows them.
-fn live(further: &str) -> String {
+pub(crate) fn live(further: &str) -> String {
     format!(
         "SELECT DISTINCT ON (l.client) l.client, l.epoch, l.connected_at, b.address, b.beat_at
          FROM connection l

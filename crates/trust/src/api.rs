@@ -15,6 +15,7 @@ pub use contracts::{CloseAnswer, ContractAnswer, ContractRequest};
 pub use errors::{ErrorAnswer, ErrorCode};
 pub use finding::{
     Candidate, CandidatesAnswer, Exit, ExitsRequest, Location, LocationsAnswer, MOST_CANDIDATES, MOST_EXITS,
+    PoolsAnswer,
 };
 pub use joining::{
     RegisterAnswer, RegisterRequest, TokenAnswer, TokenRequest, TrustAnswer, registration_message,
@@ -49,6 +50,10 @@ pub mod path {
     pub const CONTRACT_CLOSE: &str = "/v1/contracts/{contract}/close";
     /// GET (app, proxy): connected providers.
     pub const CANDIDATES: &str = "/v1/candidates";
+    /// GET (app, proxy): the newest generation of pools.
+    pub const POOLS: &str = "/v1/pools";
+    /// GET (app, proxy): the bytes of a pool by their hash; they never change.
+    pub const POOL: &str = "/v1/pools/{hash}";
     /// GET (app, proxy, account): how many providers there are, and where.
     pub const LOCATIONS: &str = "/v1/locations";
     /// GET (proxy): what a proxy needs to let a customer in.

@@ -54,6 +54,18 @@ impl KeyId {
     }
 }
 
+/// The SHA-256 of a pool's bytes, which is its name. As text: base64url, 43 letters.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BlobHash(pub [u8; 32]);
+
+impl BlobHash {
+    /// The name of these bytes.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(sha256(&[bytes]))
+    }
+}
+
 /// Display, reading, and JSON as text, for hashes in base64url.
 macro_rules! base64_hash {
     ($name:ident, $len:literal) => {
@@ -79,6 +91,7 @@ macro_rules! base64_hash {
 
 base64_hash!(Thumbprint, 32);
 base64_hash!(KeyId, 16);
+base64_hash!(BlobHash, 32);
 
 /// Debug as Display, and JSON as the text of Display.
 macro_rules! as_text {
@@ -104,7 +117,7 @@ macro_rules! as_text {
     )*};
 }
 
-as_text!(NetworkId, Thumbprint, KeyId);
+as_text!(NetworkId, Thumbprint, KeyId, BlobHash);
 
 /// Newtypes over a UUID: as text in the usual form, as JSON a string.
 macro_rules! ids {

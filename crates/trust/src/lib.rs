@@ -15,6 +15,7 @@ mod error;
 mod identity;
 mod ids;
 mod join;
+mod pools;
 mod proof;
 mod ring;
 mod root;
@@ -27,13 +28,15 @@ pub use certificate::{CertificateRole, ROLE_CERTIFICATE_DAYS, RoleCertificate};
 pub use error::{CertificateError, DocumentError, KeyError, ParseError, TokenError};
 pub use identity::{Identity, PublicIdentity, SECRET_LEN};
 pub use ids::{
-    AccountId, ClientId, ContractId, GrantId, KeyId, NetworkId, RelayId, RequestId, Role, Thumbprint,
+    AccountId, BlobHash, ClientId, ContractId, GrantId, KeyId, NetworkId, RelayId, RequestId, Role,
+    Thumbprint,
 };
 pub use join::{CODE_LIFE_MS, CodeHash, JoinCode, JoinLink, MAX_LINK_LEN};
+pub use pools::{MOST_MANIFEST_POOLS, PoolEntry, PoolManifest};
 pub use proof::{EXPORTER_LABEL, Proof, RequestProof};
 pub use ring::{KeyRing, KeyState, MAX_KEYS, MAX_REVOKED, RevocationList, Revoked, RingKey};
 pub use root::{RootCertificate, RootKey};
-pub use signed::{MAX_DOCUMENT_LEN, MAX_TOKEN_LEN, TokenKey};
+pub use signed::{MAX_DOCUMENT_LEN, MAX_MANIFEST_LEN, MAX_TOKEN_LEN, TokenKey};
 pub use tls::{client_config, server_config};
 pub use token::{ClientClaims, ContractClaims, TOKEN_LIFE_MS};
 pub use verifier::PinnedVerifier;

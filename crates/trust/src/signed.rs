@@ -17,6 +17,8 @@ use std::fmt;
 pub const MAX_TOKEN_LEN: usize = 2_048;
 /// The longest key ring or revocation list that is looked at, in bytes.
 pub const MAX_DOCUMENT_LEN: usize = 4 * 1_024 * 1_024;
+/// The longest manifest of pools that is looked at, in bytes: [`crate::MOST_MANIFEST_POOLS`] of them, and room.
+pub const MAX_MANIFEST_LEN: usize = 256 * 1_024;
 
 /// What a signed text is. A text of one kind is never taken for another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +27,7 @@ pub(crate) enum Kind {
     Contract,
     KeyRing,
     Revocations,
+    Pools,
 }
 
 impl Kind {
@@ -34,6 +37,7 @@ impl Kind {
             Self::Contract => "holdfast-contract+jwt",
             Self::KeyRing => "holdfast-keys+jwt",
             Self::Revocations => "holdfast-revocations+jwt",
+            Self::Pools => "holdfast-pools+jwt",
         }
     }
 
@@ -41,6 +45,7 @@ impl Kind {
         match self {
             Self::Client | Self::Contract => MAX_TOKEN_LEN,
             Self::KeyRing | Self::Revocations => MAX_DOCUMENT_LEN,
+            Self::Pools => MAX_MANIFEST_LEN,
         }
     }
 }
@@ -99,7 +104,7 @@ impl TokenKey {
         let mut header = Header::new(Algorithm::EdDSA);
         header.typ = Some(kind.name().to_owned());
         header.kid = Some(match kind {
-            Kind::Client | Kind::Contract => self.id().to_string(),
+            Kind::Client | Kind::Contract | Kind::Pools => self.id().to_string(),
             Kind::KeyRing | Kind::Revocations => BASE64_URL_SAFE_NO_PAD.encode(self.public),
         });
         let text = jsonwebtoken::encode(&header, claims, &self.signer).map_err(|_| TokenError::Malformed)?;

@@ -1,10 +1,12 @@
-//! The recurring work on the database: settles contracts that are over, charges late reports, sweeps what is past its keep.
+//! The recurring work on the database: settles contracts that are over, charges late reports, sweeps what is past its keep,
+//! builds the pools of providers.
 //!
 //! Each kind of work has a lane of its own: one that fails, or has much to do, does not hold up the others. A turn is
 //! bounded; what it leaves is found by the next one, in this process or another.
 
 mod lane;
 mod lanes;
+mod pools;
 
 use std::future::Future;
 use std::path::Path;
@@ -30,6 +32,12 @@ pub struct Config {
     /// How often rows past their keep are looked for, ms.
     #[serde(default = "sweep_every_ms")]
     pub sweep_every_ms: u64,
+    /// The longest time between two looks at who is connected, to build pools from, ms; a small network is looked at more often.
+    #[serde(default = "pools_every_ms")]
+    pub pools_every_ms: u64,
+    /// A relay that has not beaten for this long has nobody, ms.
+    #[serde(default = "relay_silence_ms")]
+    pub relay_silence_ms: u64,
     /// The way to the database.
     pub database: DatabaseConfig,
 }
@@ -43,6 +51,8 @@ impl Config {
             settle_every_ms: settle_every_ms(),
             late_every_ms: late_every_ms(),
             sweep_every_ms: sweep_every_ms(),
+            pools_every_ms: pools_every_ms(),
+            relay_silence_ms: relay_silence_ms(),
             database,
         }
     }
@@ -68,6 +78,14 @@ fn sweep_every_ms() -> u64 {
     60_000
 }
 
+fn pools_every_ms() -> u64 {
+    30_000
+}
+
+fn relay_silence_ms() -> u64 {
+    30_000
+}
+
 /// Works until `shutdown`. A turn that is under way is cancelled and rolled back.
 ///
 /// # Errors
@@ -78,10 +96,13 @@ pub async fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(
     let settle = Lane::new("settle", config.settle_every_ms);
     let late = Lane::new("late reports", config.late_every_ms);
     let sweep = Lane::new("sweep", config.sweep_every_ms);
+    let pools = Lane::new("pools", pools::LEAST_EVERY_MS.min(config.pools_every_ms));
+    let builder = pools::Builder::new(config.relay_silence_ms, config.pools_every_ms);
     tokio::select! {
         () = settle.run(|| lanes::settle(&store)) => {}
         () = late.run(|| lanes::late(&store)) => {}
         () = sweep.run(|| lanes::sweep(&store)) => {}
+        () = pools.run(|| builder.turn(&store)) => {}
         () = shutdown => {}
     }
     store.pool().close();

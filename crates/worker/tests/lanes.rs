@@ -9,8 +9,8 @@ use drill::relay::Relay;
 use store::catalogue::Writer;
 use store::migrate::{Passwords, migrate};
 use store::{
-    Admission, DatabaseConfig, JoinCodeRow, NewAccount, NewGrant, Registered, Registration, Store, Usage,
-    Verdict,
+    Admission, Beat, Connected, DatabaseConfig, Disconnected, Generation, JoinCodeRow, NewAccount, NewGrant,
+    Registered, Registration, Store, Usage, Verdict,
 };
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
@@ -106,6 +106,40 @@ impl House {
         self.store(Writer::Relay).record_usage(RelayId::from_bytes([1; 16]), 1, vec![report]).await.unwrap();
     }
 
+    async fn provider(&self, country: &str) -> ClientId {
+        let api = self.store(Writer::Api);
+        let (code, account) = (CodeHash([4; 32]), self.account);
+        let row =
+            JoinCodeRow { hash: code, account, role: Role::Provider, expires_at_ms: unix_ms() + 60_000 };
+        api.create_join_code(row).await.unwrap();
+        let registration = Registration {
+            client: ClientId::random(),
+            request: RequestId::random(),
+            role: Role::Provider,
+            identity: *Identity::generate().unwrap().public(),
+            code,
+            label: String::new(),
+            software: String::new(),
+            country: Some(country.into()),
+        };
+        let Registered::Yes(provider) = api.register(registration, unix_ms()).await.unwrap() else {
+            panic!("not registered")
+        };
+        provider
+    }
+
+    /// Waits for a newest generation like this.
+    async fn generation(&self, what: &str, is_so: impl Fn(&Generation) -> bool) -> Generation {
+        let (api, end) = (self.store(Writer::Api), Instant::now() + Duration::from_secs(20));
+        loop {
+            if let Some(generation) = api.generation().await.unwrap().filter(&is_so) {
+                return generation;
+            }
+            assert!(Instant::now() < end, "{what} did not come");
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     /// Waits for this much to be spent, and nothing to be held.
     async fn spent(&self, bytes: u64) {
         let (api, end) = (self.store(Writer::Api), Instant::now() + Duration::from_secs(20));
@@ -170,4 +204,41 @@ async fn a_worker_outlives_a_database_that_comes_and_goes_and_another_takes_over
     let two = tokio::spawn(worker::run(house.config(), std::future::pending()));
     house.spent(2 * MIB).await;
     two.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pools_are_built_and_a_list_that_is_emptied_while_no_relay_beats_is_not_believed() {
+    let house = House::start().await;
+    let provider = house.provider("DE").await;
+    let (relay, store) = (RelayId::from_bytes([2; 16]), house.store(Writer::Relay));
+    let started_at_ms = unix_ms() - 600_000;
+    let beat =
+        Beat { relay, epoch: 1, address: "relay:443".into(), connections: 1, draining: false, started_at_ms };
+    assert!(store.beat(beat.clone()).await.unwrap());
+    let came = Connected { client: provider, epoch: 9, software: String::new(), at_ms: unix_ms() };
+    store.record_connections(relay, 1, vec![came], Vec::new()).await.unwrap();
+    let running = tokio::spawn(worker::run(house.config(), std::future::pending()));
+    let first = house.generation("the first", |_| true).await;
+    let told: Vec<_> = first.pools.iter().map(|pool| (pool.name.as_str(), pool.connected)).collect();
+    assert_eq!(told, [("best", 1), ("de", 1)]);
+    let blob = house.store(Writer::Api).pool_blob(first.pools[1].hash).await.unwrap().unwrap();
+    let listed = selection::pool::decode(&blob).unwrap();
+    assert_eq!((listed[0].provider, listed[0].epoch, &*listed[0].relay), (provider.0, 9, "relay:443"));
+
+    house.postgres.admin("update relay_beat set beat_at = now() - interval '2 minutes'").unwrap();
+    let held = house.generation("the hold", |generation| generation.held_cause.is_some()).await;
+    assert_eq!((held.number, held.pools.len()), (first.number, 2));
+    let cause = held.held_cause.unwrap();
+    assert!(cause.contains("would go from 1 to 0 providers, and 0 of 1 relays beat"), "{cause}");
+
+    // It beats again: the list is believed again, without a new generation.
+    assert!(store.beat(beat).await.unwrap());
+    let free = house.generation("the end of the hold", |generation| generation.held_cause.is_none()).await;
+    assert_eq!(free.number, first.number);
+    // And an end that is true is told.
+    let gone = Disconnected { client: provider, epoch: 9, cause: 5, at_ms: unix_ms() };
+    store.record_connections(relay, 1, Vec::new(), vec![gone]).await.unwrap();
+    let empty = house.generation("the empty one", |generation| generation.pools.is_empty()).await;
+    assert!(empty.number > first.number);
+    running.abort();
 }

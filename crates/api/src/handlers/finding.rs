@@ -46,11 +46,15 @@ pub(crate) async fn candidates(context: Context) -> Answer {
         now_ms,
         connected: found.connected,
         registered: found.registered,
+        ..CandidatesAnswer::default()
     })
 }
 
 pub(crate) async fn locations(context: Context) -> Answer {
     let counted = context.app.store.locations(context.now_ms, context.app.relay_silence_ms).await?;
-    let locations = counted.into_iter().map(|(country, connected)| Location { country, connected }).collect();
-    ok(&LocationsAnswer { locations })
+    let locations = counted
+        .into_iter()
+        .map(|(country, connected)| Location { country, connected, verified: None })
+        .collect();
+    ok(&LocationsAnswer { locations, ..LocationsAnswer::default() })
 }

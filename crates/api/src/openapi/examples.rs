@@ -44,7 +44,9 @@ pub(super) fn of(method: &Method, route: &str) -> Examples {
                 candidates: vec![candidate()],
                 now_ms: TIME_MS,
                 connected: 1,
-                registered: 2
+                registered: 2,
+                stale: false,
+                as_of_ms: Some(TIME_MS),
             }),
             query: vec![
                 ("country", "string", false),
@@ -54,8 +56,12 @@ pub(super) fn of(method: &Method, route: &str) -> Examples {
             request: None,
         },
         path::LOCATIONS => {
-            let location = Location { country: Some("DE".into()), connected: 1 };
-            answer(json!(LocationsAnswer { locations: vec![location] }))
+            let location = Location { country: Some("DE".into()), connected: 1, verified: Some(1) };
+            answer(json!(LocationsAnswer {
+                locations: vec![location],
+                stale: false,
+                as_of_ms: Some(TIME_MS)
+            }))
         }
         path::PROXY_LOGIN => answer(json!(login())),
         path::EXITS => both(json!(ExitsRequest { exits: vec![exit()] }), json!({})),

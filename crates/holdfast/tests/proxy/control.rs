@@ -61,7 +61,13 @@ fn answer(seen: &Seen, root: &RootKey, key: &TokenKey, relay: &str, book: &mut B
         path::CANDIDATES => {
             let candidates = book.candidates.clone();
             let connected = candidates.len() as u64;
-            json(&CandidatesAnswer { candidates, now_ms: unix_ms(), connected, registered: connected })
+            json(&CandidatesAnswer {
+                candidates,
+                now_ms: unix_ms(),
+                connected,
+                registered: connected,
+                ..CandidatesAnswer::default()
+            })
         }
         path::CONTRACTS => {
             let request: ContractRequest = serde_json::from_slice(&seen.body).unwrap();

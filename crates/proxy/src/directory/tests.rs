@@ -44,7 +44,7 @@ impl Control for Network {
         });
         let connected = candidates.len() as u64;
         candidates.truncate(self.shows);
-        Ok(CandidatesAnswer { candidates, now_ms: 0, connected, registered: connected })
+        Ok(CandidatesAnswer { candidates, connected, registered: connected, ..CandidatesAnswer::default() })
     }
 
     async fn report_exits(&self, _: &ExitsRequest) -> Result<(), ControlError> {

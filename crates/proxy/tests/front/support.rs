@@ -108,7 +108,12 @@ impl Control for Api {
         };
         let candidates: Vec<_> = self.with(|state| state.candidates.iter().filter(fits).cloned().collect());
         let count = candidates.len() as u64;
-        Ok(CandidatesAnswer { candidates, now_ms: 0, connected: count, registered: count })
+        Ok(CandidatesAnswer {
+            candidates,
+            connected: count,
+            registered: count,
+            ..CandidatesAnswer::default()
+        })
     }
 
     async fn report_exits(&self, report: &ExitsRequest) -> Result<(), ControlError> {

@@ -109,6 +109,22 @@ pub const TABLES: &[Table] = &[
         Sweep { column: "closed_at", keep_s: 14 * DAY_S },
         "stream of the hosted proxy",
     ),
+    table(
+        "pool_generation",
+        Worker,
+        All,
+        &[Api],
+        Bounded { by: "generations that are kept, for each network" },
+        "generation",
+    ),
+    table(
+        "pool_blob",
+        Worker,
+        All,
+        &[Api],
+        Bounded { by: "pools of the generations that are kept" },
+        "pool of a generation",
+    ),
     table("worker_cursor", Worker, InsertUpdate, &[], Bounded { by: "loops of the worker" }, "loop"),
     table(
         "refinery_schema_history",

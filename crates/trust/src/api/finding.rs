@@ -9,7 +9,7 @@ pub const MOST_CANDIDATES: usize = 200;
 pub const MOST_EXITS: usize = 1_000;
 
 /// `GET /v1/candidates?country=DE&provider=…&limit=…`: connected providers in random order.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct CandidatesAnswer {
     /// At most [`MOST_CANDIDATES`].
     pub candidates: Vec<Candidate>,
@@ -19,6 +19,12 @@ pub struct CandidatesAnswer {
     pub connected: u64,
     /// Registered and not disabled providers that fit, connected or not.
     pub registered: u64,
+    /// The database gives no answer: this is the last good list, some of which may have left.
+    #[serde(default)]
+    pub stale: bool,
+    /// When the list was good.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub as_of_ms: Option<u64>,
 }
 
 /// A provider to dial.
@@ -42,10 +48,16 @@ pub struct Candidate {
 }
 
 /// `GET /v1/locations`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct LocationsAnswer {
     /// One for each country that a connected provider named; the others stand under no country.
     pub locations: Vec<Location>,
+    /// These figures are the last good ones, and nobody vouches for them now.
+    #[serde(default)]
+    pub stale: bool,
+    /// When they were good, if they are of a generation of pools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub as_of_ms: Option<u64>,
 }
 
 /// Connected providers of one country.
@@ -56,6 +68,25 @@ pub struct Location {
     pub country: Option<String>,
     /// How many.
     pub connected: u64,
+    /// Of them, those through which a stream worked within the last hour; absent if that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified: Option<u64>,
+}
+
+/// `GET /v1/pools`: the newest generation of pools. With `If-None-Match` of the answer before, 304 if nothing has changed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PoolsAnswer {
+    /// The signed manifest: see `PoolManifest::verify`. Each pool's bytes are at `GET /v1/pools/{hash}`.
+    pub manifest: String,
+    /// When it was last known to be true.
+    pub confirmed_at_ms: u64,
+    /// It has not been confirmed for longer than it should be: used all the same, and said to be so.
+    pub stale: bool,
+    /// Why it is stale, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+    /// The api's clock.
+    pub now_ms: u64,
 }
 
 /// `POST /v1/exits`, by a proxy: again is the same.
