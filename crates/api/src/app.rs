@@ -16,9 +16,11 @@ use crate::answer::Refusal;
 use crate::config::Config;
 use crate::documents::DocumentKeeper;
 use crate::guesses::{Guesses, Neighbourhood};
+use crate::known::KnownClients;
 use crate::lookups::Lookups;
 use crate::memory::Memory;
 use crate::passwords::{NoRandomness, hash_password};
+use crate::pools::PoolKeeper;
 use crate::routes;
 
 /// Requests that are worked on at once.
@@ -70,6 +72,10 @@ pub(crate) struct App {
     pub(crate) store: Store,
     pub(crate) token_key: TokenKey,
     pub(crate) documents: DocumentKeeper,
+    /// The newest generation of pools.
+    pub(crate) pools: PoolKeeper,
+    /// Clients that the database has vouched for.
+    pub(crate) known: KnownClients,
     pub(crate) relay_silence_ms: u64,
     pub(crate) certificate: RoleCertificate,
     pub(crate) requests: Semaphore,
@@ -113,10 +119,15 @@ impl App {
         }
         let documents =
             DocumentKeeper::new(config.network, root, *token_key.public_key(), config.state_folder.clone());
+        let kept = documents.current().ok();
+        let ring = kept.as_ref().map(|documents| &documents.ring);
+        let pools = PoolKeeper::new(config.network, config.state_folder.clone(), ring);
         Ok(Self {
             store,
             token_key,
             documents,
+            pools,
+            known: KnownClients::new(config.state_folder.clone(), clock::unix_ms()),
             relay_silence_ms: config.relay_silence_ms,
             certificate,
             requests: Semaphore::new(MOST_REQUESTS),

@@ -7,4 +7,5 @@ pub(crate) mod finding;
 pub(crate) mod grants;
 pub(crate) mod health;
 pub(crate) mod joining;
+pub(crate) mod pools;
 pub(crate) mod proxies;

@@ -10,11 +10,13 @@ mod config;
 mod documents;
 mod guesses;
 mod handlers;
+mod known;
 mod lookups;
 mod memory;
 mod neighbours;
 mod openapi;
 mod passwords;
+mod pools;
 mod routes;
 mod server;
 

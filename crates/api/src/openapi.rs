@@ -62,10 +62,15 @@ fn operation(route: &Route) -> Value {
         "summary": route.summary,
         "security": security(route.access),
         "responses": {
-            "200": content("Done", &examples.answer),
+            "200": if examples.bytes { bytes() } else { content("Done", &examples.answer) },
             "default": { "$ref": "#/components/responses/Refusal" },
         },
     });
+    if examples.tagged {
+        operation["responses"]["304"] =
+            json!({ "description": "The answer with the tag of If-None-Match still holds" });
+        operation["responses"]["200"]["headers"] = json!({ "etag": { "schema": { "type": "string" } } });
+    }
     if let Some(request) = &examples.request {
         let mut body = content("", request);
         body["required"] = true.into();
@@ -101,6 +106,11 @@ fn content(description: &str, example: &Value) -> Value {
         "description": description,
         "content": { "application/json": { "schema": schema(example), "example": example } },
     })
+}
+
+fn bytes() -> Value {
+    let schema = json!({ "type": "string", "format": "binary" });
+    json!({ "description": "Done", "content": { "application/octet-stream": { "schema": schema } } })
 }
 
 /// The shape of a value. Examples have all fields, also those that may be missing.
@@ -154,7 +164,7 @@ mod tests {
     fn each_route_has_an_example_of_its_answer_and_each_that_takes_a_body_one_of_that() {
         for route in routes() {
             let examples = examples::of(&route.method, route.path);
-            assert!(!examples.answer.is_null(), "{} {}", route.method, route.path);
+            assert!(!examples.answer.is_null() || examples.bytes, "{} {}", route.method, route.path);
         }
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{RawPathParams, Request};
-use axum::http::{HeaderMap, Method, Response, StatusCode, Uri};
+use axum::http::{HeaderMap, Method, Response, StatusCode, Uri, header};
 use axum::routing::{MethodFilter, on};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -57,6 +57,7 @@ pub(crate) struct Context {
     pub(crate) now_ms: u64,
     params: Vec<(String, String)>,
     uri: Uri,
+    headers: HeaderMap,
     body: Bytes,
 }
 
@@ -68,6 +69,12 @@ impl Context {
     pub(crate) fn query<T: DeserializeOwned>(&self) -> Result<T, Refusal> {
         let query = axum::extract::Query::try_from_uri(&self.uri);
         query.map(|query| query.0).map_err(|error| Refusal::bad(format!("the query: {error}")))
+    }
+
+    /// Whether whoever asks has the answer with this tag already.
+    pub(crate) fn has(&self, tag: &str) -> bool {
+        let held = self.headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+        held.flat_map(|tags| tags.split(',')).any(|held| held.trim() == tag)
     }
 
     /// A segment of the path.
@@ -176,5 +183,6 @@ async fn handle(app: Arc<App>, route: &Route, params: RawPathParams, request: Re
     };
     let params = params.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
     let shared = Arc::clone(&app);
-    (route.handler)(Context { app: shared, caller, peer, now_ms, params, uri: parts.uri, body }).await
+    let (uri, headers) = (parts.uri, parts.headers);
+    (route.handler)(Context { app: shared, caller, peer, now_ms, params, uri, headers, body }).await
 }

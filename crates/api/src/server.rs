@@ -35,6 +35,8 @@ const HEAD_MAX: usize = 16 * 1024;
 const MOST_HEADERS: usize = 64;
 /// Rest after an accept that failed: no descriptor is free.
 const ACCEPT_REST: Duration = Duration::from_millis(10);
+/// How often it is written down which clients are known, if that has changed.
+const KNOWN_EVERY: Duration = Duration::from_secs(10);
 /// How long requests may take to end when the api stops.
 const DRAIN_LIMIT: Duration = Duration::from_secs(25);
 
@@ -84,6 +86,8 @@ pub(crate) async fn serve(
     tokio::select! {
         () = accept => {}
         () = app.documents.keep(&app.store) => {}
+        () = app.pools.keep(&app.store, &app.token_key) => {}
+        () = keep_known(&app) => {}
         () = shutdown => {}
     }
     drop(listener);
@@ -93,8 +97,20 @@ pub(crate) async fn serve(
         tracing::warn!("requests were cut off at the end");
     }
     app.store.pool().close();
+    app.pools.save_now();
+    app.known.save();
     tracing::info!("api down");
     Ok(())
+}
+
+/// Writes down which clients are known, for a start without the database. Never ends.
+async fn keep_known(app: &Arc<App>) {
+    loop {
+        sleep(KNOWN_EVERY).await;
+        let app = Arc::clone(app);
+        // A slow disk is waited for elsewhere.
+        let _ = tokio::task::spawn_blocking(move || app.known.save()).await;
+    }
 }
 
 struct Connection {

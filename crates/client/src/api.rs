@@ -16,10 +16,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use trust::api::{
     CandidatesAnswer, CloseAnswer, ContractAnswer, ContractRequest, ErrorCode, ExitsRequest, LocationsAnswer,
-    PROOF_HEADER, ProxyLogin, RegisterAnswer, RegisterRequest, TOKEN_SCHEME, TokenAnswer, TokenRequest,
-    TrustAnswer, path,
+    PROOF_HEADER, PoolsAnswer, ProxyLogin, RegisterAnswer, RegisterRequest, TOKEN_SCHEME, TokenAnswer,
+    TokenRequest, TrustAnswer, path,
 };
-use trust::{CertificateError, ClientId, ContractId, Identity, JoinLink, NetworkId, RequestProof};
+use trust::{BlobHash, CertificateError, ClientId, ContractId, Identity, JoinLink, NetworkId, RequestProof};
 
 /// The api of one network at one address.
 #[derive(Debug)]
@@ -122,6 +122,34 @@ impl Api {
         query: CandidatesQuery<'_>,
     ) -> Result<CandidatesAnswer, ApiError> {
         self.signed(caller, Request::new(Method::GET, query.path()?)).await
+    }
+
+    /// The newest generation of pools and the tag of this answer; `None` if it is the one that `tag` was given with. The
+    /// manifest is signed: see `PoolManifest::verify`.
+    ///
+    /// # Errors
+    /// See [`ApiError`].
+    pub async fn pools(
+        &self,
+        caller: Caller<'_>,
+        tag: Option<&str>,
+    ) -> Result<Option<(PoolsAnswer, String)>, ApiError> {
+        let request = self.sign(caller, Request::new(Method::GET, path::POOLS));
+        let Some((body, tag)) = self.connections.call_if_changed(request, tag).await? else {
+            return Ok(None);
+        };
+        let answer = serde_json::from_slice(&body).map_err(|error| ApiError::Malformed(error.to_string()))?;
+        Ok(Some((answer, tag)))
+    }
+
+    /// The bytes of a pool. Whether they are those that were named is for the caller to check.
+    ///
+    /// # Errors
+    /// See [`ApiError`].
+    pub async fn pool(&self, caller: Caller<'_>, hash: BlobHash) -> Result<Vec<u8>, ApiError> {
+        let path = path::POOL.replace("{hash}", &hash.to_string());
+        let request = self.sign(caller, Request::new(Method::GET, path));
+        self.connections.call(&request).await.map(|body| body.to_vec())
     }
 
     /// How many providers are connected, and where.

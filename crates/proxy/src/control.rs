@@ -1,12 +1,15 @@
 //! What a proxy asks of its network's api. None of it stands in the way of a stream that can be paid for and has a candidate.
 
 use std::future::Future;
+use std::sync::Arc;
 
 use client::api::{Caller, CandidatesQuery};
-use client::{ApiError, Membership};
+use client::{ApiError, Membership, MembershipError};
 use thiserror::Error;
-use trust::ContractId;
-use trust::api::{CandidatesAnswer, ContractAnswer, ContractRequest, ErrorAnswer, ExitsRequest, ProxyLogin};
+use trust::api::{
+    CandidatesAnswer, ContractAnswer, ContractRequest, ErrorAnswer, ExitsRequest, PoolsAnswer, ProxyLogin,
+};
+use trust::{BlobHash, ContractId, KeyRing};
 
 /// Why there is no answer.
 #[derive(Clone, Debug, Error)]
@@ -48,6 +51,21 @@ pub trait Control: Send + Sync + 'static {
         query: CandidatesQuery<'_>,
     ) -> impl Future<Output = Result<CandidatesAnswer, ControlError>> + Send;
 
+    /// The newest generation of pools and the tag of this answer; `None` if it is the one that `tag` was given with.
+    fn pools(
+        &self,
+        tag: Option<&str>,
+    ) -> impl Future<Output = Result<Option<(PoolsAnswer, String)>, ControlError>> + Send;
+
+    /// The bytes of a pool.
+    fn pool(&self, hash: BlobHash) -> impl Future<Output = Result<Vec<u8>, ControlError>> + Send;
+
+    /// The keys by which manifests are believed.
+    fn key_ring(&self) -> Arc<KeyRing>;
+
+    /// Reads them anew.
+    fn renew_key_ring(&self) -> impl Future<Output = Result<(), ControlError>> + Send;
+
     /// Who used which exit. The same report again changes nothing.
     fn report_exits(&self, report: &ExitsRequest) -> impl Future<Output = Result<(), ControlError>> + Send;
 }
@@ -72,6 +90,28 @@ impl Control for Membership {
     async fn candidates(&self, query: CandidatesQuery<'_>) -> Result<CandidatesAnswer, ControlError> {
         let token = self.token();
         Ok(self.api().candidates(caller(self, &token), query).await?)
+    }
+
+    async fn pools(&self, tag: Option<&str>) -> Result<Option<(PoolsAnswer, String)>, ControlError> {
+        let token = self.token();
+        Ok(self.api().pools(caller(self, &token), tag).await?)
+    }
+
+    async fn pool(&self, hash: BlobHash) -> Result<Vec<u8>, ControlError> {
+        let token = self.token();
+        Ok(self.api().pool(caller(self, &token), hash).await?)
+    }
+
+    fn key_ring(&self) -> Arc<KeyRing> {
+        Self::key_ring(self)
+    }
+
+    async fn renew_key_ring(&self) -> Result<(), ControlError> {
+        match self.refresh().await {
+            Err(MembershipError::Api(error)) => Err(error.into()),
+            Err(error) => Err(ControlError::Silent(error.to_string())),
+            Ok(()) => Ok(()),
+        }
     }
 
     async fn report_exits(&self, report: &ExitsRequest) -> Result<(), ControlError> {

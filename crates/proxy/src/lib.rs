@@ -13,6 +13,7 @@ pub mod fuzz;
 pub mod http;
 mod last_known;
 mod limits;
+mod moved;
 mod network;
 mod opener;
 mod purse;

@@ -22,6 +22,7 @@ use trust::{ClientId, ContractId};
 
 use crate::directory::Provider;
 use crate::exits::{ExitError, ExitStream, Exits, Wanted};
+use crate::moved::{Moved, Place};
 use crate::refusal::Reason;
 use clock::Clock;
 
@@ -36,6 +37,9 @@ const FIRST_REST: Duration = Duration::from_millis(500);
 /// The longest one.
 const GREATEST_REST: Duration = Duration::from_secs(30);
 
+/// A dial that has been without an answer for so long is not waited for by those who come then.
+const SILENT_AFTER: Duration = Duration::from_secs(1);
+
 /// The longest that a fresh token is waited for.
 const TOKEN_WAIT: Duration = Duration::from_secs(3);
 
@@ -48,14 +52,16 @@ pub(crate) struct Network {
     epoch: u64,
     clock: Clock,
     relays: Mutex<HashMap<Arc<str>, Arc<Relay>>>,
+    /// Where providers have moved to, since the list was made.
+    moved: Mutex<Moved>,
     /// A relay has said that this client must not come back.
-    refused: OnceLock<String>,
+    refused: Arc<OnceLock<String>>,
 }
 
 /// One relay: at most one dial at a time.
 #[derive(Default)]
 struct Relay {
-    dialling: AsyncMutex<()>,
+    dialling: Arc<AsyncMutex<()>>,
     state: Mutex<RelayState>,
 }
 
@@ -67,12 +73,22 @@ struct RelayState {
     backoff: Backoff,
     rests_until: Moment,
     cause: String,
+    /// A dial that has no answer yet.
+    dialled_at: Option<Moment>,
 }
 
 impl Network {
     /// Nothing is dialled yet.
     pub(crate) fn new(membership: Arc<Membership>, epoch: u64) -> Self {
-        Self { membership, epoch, clock: Clock::start(), relays: Mutex::default(), refused: OnceLock::new() }
+        let clock = Clock::start();
+        Self {
+            membership,
+            epoch,
+            clock,
+            relays: Mutex::default(),
+            moved: Mutex::default(),
+            refused: Arc::default(),
+        }
     }
 
     /// Ends all links: relays are told.
@@ -101,52 +117,42 @@ impl Network {
         if let Some(cause) = self.refused.get() {
             return Err(ExitError::Provider(Fault::Failed, cause.clone()));
         }
-        let dialling = relay.dialling.lock().await;
+        // A relay that swallows dials does not cost each customer its patience: whoever comes while it has been silent for a
+        // while goes elsewhere.
+        if relay.is_silent(self.clock.now()) {
+            let cause = "the provider's relay has not answered yet".to_owned();
+            return Err(ExitError::Provider(Fault::Failed, cause));
+        }
+        let dialling = Arc::clone(&relay.dialling).lock_owned().await;
         // Somebody else may have dialled meanwhile, with success or without.
         if let Some(link) = relay.up() {
             drop(dialling);
             return Ok((link, relay));
         }
         {
-            let state = lock(&relay.state);
-            if state.rests_until > self.clock.now() {
+            let mut state = lock(&relay.state);
+            let now = self.clock.now();
+            if state.rests_until > now {
                 return Err(ExitError::Provider(Fault::Failed, state.cause.clone()));
             }
+            state.dialled_at = Some(now);
         }
-        let mut dialled = self.dial(address).await;
-        if matches!(dialled, Err(LinkError::Refused { code: Code::TokenExpired, .. })) {
-            dialled = match timeout(TOKEN_WAIT, self.membership.refresh()).await {
-                Ok(Ok(())) => self.dial(address).await,
-                _ => dialled,
-            };
-        }
-        let mut state = lock(&relay.state);
-        match dialled {
-            Ok(link) => {
-                state.backoff.reset();
-                state.shown.clear();
-                state.link = Some(link.clone());
-                drop(state);
-                drop(dialling);
-                Ok((link, relay))
-            }
-            Err(error) => {
-                let rest = state.backoff.failed(FIRST_REST, GREATEST_REST, fastrand::u64(..));
-                let rest = error.retry_after().unwrap_or(rest);
-                if error.is_final() {
-                    tracing::error!(%error, relay = %address, "this proxy must not come back");
-                    let _ = self.refused.set(format!("the network refuses this proxy ({})", error.label()));
-                }
-                tracing::warn!(%error, relay = %address, rest_ms = rest.as_millis() as u64, "no link to a relay");
-                state.rests_until = self.clock.now() + rest;
-                state.cause = format!("no link to the provider's relay ({})", error.label());
-                Err(ExitError::Provider(Fault::Failed, state.cause.clone()))
-            }
-        }
-    }
-
-    async fn dial(&self, address: &Arc<str>) -> Result<Link, LinkError> {
-        Link::connect(address, self.membership.identification(self.epoch), None).await
+        // The dial is the relay's, not this customer's: it goes on, and its outcome is noted, when the customer's patience ends.
+        let dial = Dial {
+            membership: Arc::clone(&self.membership),
+            refused: Arc::clone(&self.refused),
+            epoch: self.epoch,
+            clock: self.clock,
+            address: Arc::clone(address),
+            relay: Arc::clone(&relay),
+        };
+        let dialled = tokio::spawn(async move {
+            let linked = dial.run().await;
+            drop(dialling);
+            linked
+        });
+        let ended = || Err(ExitError::Provider(Fault::Failed, "this proxy is ending".into()));
+        dialled.await.unwrap_or_else(|_| ended()).map(|link| (link, relay))
     }
 
     async fn open_at(
@@ -163,7 +169,61 @@ impl Network {
     }
 }
 
+/// A dial of one relay, with all that its outcome is noted in.
+struct Dial {
+    membership: Arc<Membership>,
+    refused: Arc<OnceLock<String>>,
+    epoch: u64,
+    clock: Clock,
+    address: Arc<str>,
+    relay: Arc<Relay>,
+}
+
+impl Dial {
+    async fn run(self) -> Result<Link, ExitError> {
+        let mut dialled = self.dial().await;
+        if matches!(dialled, Err(LinkError::Refused { code: Code::TokenExpired, .. })) {
+            dialled = match timeout(TOKEN_WAIT, self.membership.refresh()).await {
+                Ok(Ok(())) => self.dial().await,
+                _ => dialled,
+            };
+        }
+        let mut state = lock(&self.relay.state);
+        state.dialled_at = None;
+        match dialled {
+            Ok(link) => {
+                state.backoff.reset();
+                state.shown.clear();
+                state.link = Some(link.clone());
+                Ok(link)
+            }
+            Err(error) => {
+                let rest = state.backoff.failed(FIRST_REST, GREATEST_REST, fastrand::u64(..));
+                let rest = error.retry_after().unwrap_or(rest);
+                let relay = &self.address;
+                if error.is_final() {
+                    tracing::error!(%error, %relay, "this proxy must not come back");
+                    let _ = self.refused.set(format!("the network refuses this proxy ({})", error.label()));
+                }
+                tracing::warn!(%error, %relay, rest_ms = rest.as_millis() as u64, "no link to a relay");
+                state.rests_until = self.clock.now() + rest;
+                state.cause = format!("no link to the provider's relay ({})", error.label());
+                Err(ExitError::Provider(Fault::Failed, state.cause.clone()))
+            }
+        }
+    }
+
+    async fn dial(&self) -> Result<Link, LinkError> {
+        Link::connect(&self.address, self.membership.identification(self.epoch), None).await
+    }
+}
+
 impl Relay {
+    /// Whether a dial has been without an answer for a while.
+    fn is_silent(&self, now: Moment) -> bool {
+        lock(&self.state).dialled_at.is_some_and(|dialled_at| now.since(dialled_at) >= SILENT_AFTER)
+    }
+
     fn up(&self) -> Option<Link> {
         lock(&self.state).link.as_ref().filter(|link| link.is_up()).cloned()
     }
@@ -196,14 +256,26 @@ impl Exits for Network {
             contract: wanted.contract.clone(),
             deadline: wanted.patience,
         };
-        let opened = match self.open_at(&provider.relay, &request).await {
+        let listed = Place { relay: Arc::clone(&provider.relay), epoch: provider.candidate.epoch };
+        let id = provider.candidate.provider;
+        let known = lock(&self.moved).find(id, &listed, self.clock.now());
+        let first = known.clone().unwrap_or_else(|| listed.clone());
+        request.provider_epoch = first.epoch;
+        let opened = match self.open_at(&first.relay, &request).await {
             // One step: the second relay may not send on again.
-            Err(Err((address, epoch))) => {
+            Err(Err((relay, epoch))) => {
                 request.provider_epoch = epoch;
-                self.open_at(&address, &request).await
+                let opened = self.open_at(&relay, &request).await;
+                if !is_elsewhere(&opened) {
+                    lock(&self.moved).note(id, listed, Place { relay, epoch }, self.clock.now());
+                }
+                opened
             }
             other => other,
         };
+        if known.is_some() && is_elsewhere(&opened) {
+            lock(&self.moved).forget(id);
+        }
         match opened {
             Ok((stream, _)) => Ok(NetworkStream(stream)),
             Err(Ok(error)) => Err(error),
@@ -228,6 +300,11 @@ impl Exits for Network {
             }
         }
     }
+}
+
+/// Whether the provider was not where it was looked for.
+const fn is_elsewhere(opened: &Result<(Stream, IpAddr), Result<ExitError, (Arc<str>, u64)>>) -> bool {
+    matches!(opened, Err(Err(_) | Ok(ExitError::Provider(Fault::Gone, _))))
 }
 
 /// What an error of the library means for the choice of a provider.

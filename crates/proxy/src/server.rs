@@ -11,6 +11,7 @@ use std::time::Duration;
 use client::{Membership, MembershipError};
 use clock::unix_ms;
 use egress::{Policy, Ports};
+use snapshot::Shelf;
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc, watch};
@@ -44,6 +45,9 @@ const PORTS: &str = "1-65535, 23, 135, 136, 137, 138, 139, 445, 465, 587, 3389, 
 
 /// The file, in the folder of the membership, with what was last known.
 const LAST_KNOWN: &str = "last-known.json";
+
+/// How the folder beside it ends, with the pools of providers.
+const POOLS: &str = "pools";
 
 /// Why a proxy does not run.
 #[derive(Debug, Error)]
@@ -135,7 +139,9 @@ pub async fn serve<E: Exits, C: Control>(
     let (top_ups, wanted) = mpsc::channel(MAX_TOP_UPS);
     let keeper = tokio::spawn(abuse::keep(handed_in, Arc::clone(&control), config.keeping()));
     let (stop, stopping) = watch::channel(false);
-    let directory = Arc::new(Directory::new(Arc::clone(&control), clock, fastrand::u64(..)));
+    let shelf = last_known.as_ref().map(|file| Shelf::new(file.with_extension(POOLS)));
+    let directory = Arc::new(Directory::new(Arc::clone(&control), clock, fastrand::u64(..), shelf));
+    directory.restore_pools().await;
     let proxy = Arc::new(Proxy {
         accounts: Accounts::new(Arc::clone(&control), clock, config.targets_per_minute),
         opener: Arc::new(Opener {
@@ -159,7 +165,8 @@ pub async fn serve<E: Exits, C: Control>(
     }
     let keeping = Arc::new(Mutex::new(keeper_of_known));
     let mut beside = JoinSet::new();
-    beside.spawn(refresh(Arc::clone(&proxy), Arc::clone(&keeping)));
+    beside.spawn(refresh_providers(Arc::clone(&proxy)));
+    beside.spawn(refresh_logins(Arc::clone(&proxy), Arc::clone(&keeping)));
     beside.spawn(top_up(Arc::clone(&proxy), wanted));
     beside.spawn(count(Arc::clone(&proxy)));
     let connections = Arc::new(Semaphore::new(proxy.config.connections as usize));
@@ -179,6 +186,7 @@ pub async fn serve<E: Exits, C: Control>(
         proxy.opener.sweep(&proxy.accounts.all(), Duration::ZERO);
     }
     proxy.remember(&keeping);
+    proxy.opener.directory.write_now();
     drop(proxy);
     let _ = timeout(FAREWELL, keeper).await;
 }
@@ -214,23 +222,27 @@ async fn accept<E: Exits, C: Control>(
     }
 }
 
-/// Candidates every second or two, logins every half minute, unused blocks.
-async fn refresh<E: Exits, C: Control>(proxy: Arc<Proxy<E, C>>, keeping: Keeping) {
-    let mut candidates = interval(proxy.config.refresh());
-    candidates.set_missed_tick_behavior(MissedTickBehavior::Delay);
+/// Who could carry streams, every second or so.
+async fn refresh_providers<E: Exits, C: Control>(proxy: Arc<Proxy<E, C>>) {
+    let every = proxy.config.refresh();
+    loop {
+        proxy.opener.directory.refresh().await;
+        // Many proxies do not fall into step.
+        sleep(every.mul_f64(0.75 + fastrand::f64() / 2.0)).await;
+    }
+}
+
+/// Logins every half minute, one by one, however long that takes; and unused blocks.
+async fn refresh_logins<E: Exits, C: Control>(proxy: Arc<Proxy<E, C>>, keeping: Keeping) {
     let mut logins = interval(REFRESH_EVERY);
     logins.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        tokio::select! {
-            _ = candidates.tick() => proxy.opener.directory.refresh().await,
-            _ = logins.tick() => {
-                proxy.accounts.refresh().await;
-                proxy.opener.sweep(&proxy.accounts.all(), KEPT_UNUSED);
-                let (proxy, keeping) = (Arc::clone(&proxy), Arc::clone(&keeping));
-                // A slow disk is waited for elsewhere.
-                let _ = tokio::task::spawn_blocking(move || proxy.remember(&keeping)).await;
-            }
-        }
+        logins.tick().await;
+        proxy.accounts.refresh().await;
+        proxy.opener.sweep(&proxy.accounts.all(), KEPT_UNUSED);
+        let (proxy, keeping) = (Arc::clone(&proxy), Arc::clone(&keeping));
+        // A slow disk is waited for elsewhere.
+        let _ = tokio::task::spawn_blocking(move || proxy.remember(&keeping)).await;
     }
 }
 

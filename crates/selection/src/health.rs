@@ -19,8 +19,12 @@ pub const SUSTAINED_OPENS: u32 = 8;
 /// Without a failure for so long, the rests start from the first again as well.
 pub const FORGIVEN_AFTER: Duration = Duration::from_secs(10 * 60);
 
-/// A provider that its relay does not know stays out until it is seen with another connection, or for so long.
-pub const GONE_AT_MOST: Duration = Duration::from_secs(60);
+/// A provider that its relay does not know stays out until it is seen with another connection, or for so long; it may come back
+/// without any list that says so.
+pub const GONE_FIRST: Duration = Duration::from_secs(5);
+
+/// Each time that it is found gone again, it stays out for twice as long, up to so long: a list that is days old costs few opens.
+pub const GONE_AT_MOST: Duration = Duration::from_secs(10 * 60);
 
 /// The greatest rest that a provider or relay may ask for itself.
 pub const GREATEST_ASKED_REST: Duration = Duration::from_secs(5 * 60);
@@ -70,6 +74,7 @@ struct Gone {
     epoch: u64,
     connection: u64,
     until: Moment,
+    times: u32,
 }
 
 impl Health {
@@ -107,6 +112,7 @@ impl Health {
         let took_ms = took.as_secs_f64() * 1_000.0;
         let latency = self.latency_ms.unwrap_or(took_ms);
         self.latency_ms = Some(latency + NEWEST * (took_ms - latency));
+        self.gone = None;
         self.good_in_a_row = self.good_in_a_row.saturating_add(1);
         if self.good_in_a_row >= SUSTAINED_OPENS {
             self.backoff.reset();
@@ -118,8 +124,16 @@ impl Health {
         match fault {
             Fault::Policy => return,
             Fault::Gone => {
-                let until = now + GONE_AT_MOST;
-                self.gone = Some(Gone { epoch: candidate.epoch, connection: candidate.connection, until });
+                let before = self.gone.filter(|gone| gone.names(candidate));
+                // Opens that were under way together find it gone together: that is once.
+                if before.is_some_and(|gone| gone.until > now) {
+                    return;
+                }
+                let times = before.map_or(0, |gone| gone.times);
+                let rest = GONE_FIRST.saturating_mul(1 << times.min(16)).min(GONE_AT_MOST);
+                let (epoch, connection) = (candidate.epoch, candidate.connection);
+                self.gone =
+                    Some(Gone { epoch, connection, until: now + rest, times: times.saturating_add(1) });
                 return;
             }
             Fault::Full(Some(rest)) => {

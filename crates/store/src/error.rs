@@ -151,6 +151,21 @@ impl StoreError {
         !matches!(self, Self::Broken { .. } | Self::StatementDeadline { .. })
     }
 
+    /// The database, or the way to it, gives no answer: what it would say is not known. Neither a refusal nor a fault of ours.
+    #[must_use]
+    pub fn is_silence(&self) -> bool {
+        match self {
+            Self::QueueFull { .. }
+            | Self::AcquireDeadline { .. }
+            | Self::Unreachable { .. }
+            | Self::StatementDeadline { .. }
+            | Self::PoolClosed
+            | Self::Broken { .. } => true,
+            Self::Refused { passing, .. } => *passing,
+            Self::Corrupt { .. } | Self::Invalid { .. } => false,
+        }
+    }
+
     pub(crate) fn from_driver(work: &'static str, error: &tokio_postgres::Error) -> Self {
         let Some(refusal) = error.as_db_error() else {
             return Self::Broken { work, reason: reason(error) };

@@ -6,9 +6,9 @@ use trust::api::{
     AbuseAnswer, AbuseFinding, AccountAnswer, AccountRequest, Candidate, CandidatesAnswer, ClientSummary,
     ClientsAnswer, CloseAnswer, ContractAnswer, ContractRequest, Exit, ExitsRequest, GrantRequest,
     GrantSummary, GrantsAnswer, JoinCodeAnswer, JoinCodeRequest, Limits, Location, LocationsAnswer,
-    ProxyAccountAnswer, ProxyAccountRequest, ProxyAccountSummary, ProxyAccountsAnswer, ProxyLogin,
-    RegisterAnswer, RegisterRequest, RevokeAnswer, SessionAnswer, SignInRequest, TokenAnswer, TokenRequest,
-    TrustAnswer, path,
+    PoolsAnswer, ProxyAccountAnswer, ProxyAccountRequest, ProxyAccountSummary, ProxyAccountsAnswer,
+    ProxyLogin, RegisterAnswer, RegisterRequest, RevokeAnswer, SessionAnswer, SignInRequest, TokenAnswer,
+    TokenRequest, TrustAnswer, path,
 };
 use uuid::Uuid;
 
@@ -23,6 +23,10 @@ pub(super) struct Examples {
     pub(super) answer: Value,
     /// Names, types, and whether they are needed.
     pub(super) query: Vec<(&'static str, &'static str, bool)>,
+    /// The answer is no JSON.
+    pub(super) bytes: bool,
+    /// The answer has a tag, with which it can be asked whether it has changed.
+    pub(super) tagged: bool,
 }
 
 pub(super) fn of(method: &Method, route: &str) -> Examples {
@@ -53,7 +57,7 @@ pub(super) fn of(method: &Method, route: &str) -> Examples {
                 ("provider", "string", false),
                 ("limit", "integer", false),
             ],
-            request: None,
+            ..Examples::default()
         },
         path::LOCATIONS => {
             let location = Location { country: Some("DE".into()), connected: 1, verified: Some(1) };
@@ -63,6 +67,8 @@ pub(super) fn of(method: &Method, route: &str) -> Examples {
                 as_of_ms: Some(TIME_MS)
             }))
         }
+        path::POOLS => Examples { tagged: true, ..answer(json!(pools())) },
+        path::POOL => Examples { bytes: true, tagged: true, ..Examples::default() },
         path::PROXY_LOGIN => answer(json!(login())),
         path::EXITS => both(json!(ExitsRequest { exits: vec![exit()] }), json!({})),
         path::SESSION if method == Method::POST => both(
@@ -97,7 +103,7 @@ pub(super) fn of(method: &Method, route: &str) -> Examples {
                 ("time_ms", "integer", true),
                 ("port", "integer", false),
             ],
-            request: None,
+            ..Examples::default()
         },
         path::CLIENT_DISABLE | path::PROXY_ACCOUNT_DISABLE | path::SESSION => answer(json!({})),
         _ => Examples::default(),
@@ -109,7 +115,7 @@ fn answer(answer: Value) -> Examples {
 }
 
 fn both(request: Value, answer: Value) -> Examples {
-    Examples { request: Some(request), answer, query: Vec::new() }
+    Examples { request: Some(request), answer, ..Examples::default() }
 }
 
 fn documents() -> TrustAnswer {
@@ -175,6 +181,16 @@ fn candidate() -> Candidate {
         country: Some("DE".into()),
         connected_at_ms: TIME_MS,
         seen_at_ms: TIME_MS,
+    }
+}
+
+fn pools() -> PoolsAnswer {
+    PoolsAnswer {
+        manifest: "…".into(),
+        confirmed_at_ms: TIME_MS,
+        stale: true,
+        cause: Some("…".into()),
+        now_ms: TIME_MS,
     }
 }
 

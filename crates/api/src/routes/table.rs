@@ -6,7 +6,7 @@ use trust::api::path;
 
 use super::{BODY_MAX, Route};
 use crate::access::Access::{Account, Client, ClientOrAccount, Operator, Public, Renewing};
-use crate::handlers::{accounts, clients, contracts, finding, grants, health, joining, proxies};
+use crate::handlers::{accounts, clients, contracts, finding, grants, health, joining, pools, proxies};
 
 /// The longest report of exits.
 const EXITS_MAX: usize = 256 * 1024;
@@ -41,6 +41,8 @@ pub(crate) fn routes() -> Vec<Route> {
         route!(POST CONTRACTS, Client(&[App, Proxy]), contracts::admit, "A block of bytes held on a grant"),
         route!(POST CONTRACT_CLOSE, Client(&[App, Proxy]), contracts::close, "Give back what is left of a block"),
         route!(GET CANDIDATES, Client(&[App, Proxy]), finding::candidates, "Connected providers in random order"),
+        route!(GET POOLS, Client(&[App, Proxy]), pools::manifest, "The newest generation of pools: its signed manifest, and whether it is stale"),
+        route!(GET POOL, Client(&[App, Proxy]), pools::blob, "The bytes of a pool by their hash; they never change"),
         route!(GET LOCATIONS, ClientOrAccount(&[App, Proxy, Provider]), finding::locations, "Connected providers by country"),
         route!(GET PROXY_LOGIN, Client(&[Proxy]), proxies::login, "What a proxy needs to let a customer in"),
         route!(POST EXITS, Client(&[Proxy]), proxies::exits, "Who used which provider when, for abuse look-ups", EXITS_MAX),

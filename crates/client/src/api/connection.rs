@@ -56,6 +56,14 @@ impl Request {
     }
 }
 
+/// An answer, good or not.
+struct Reply {
+    status: u16,
+    /// What stands for this answer in the next question; empty if nothing does.
+    tag: String,
+    body: Bytes,
+}
+
 pub(super) struct Connections {
     address: String,
     name: ServerName<'static>,
@@ -73,12 +81,35 @@ impl Connections {
 
     /// Asks, and gives the body of the answer.
     pub(super) async fn call(&self, request: &Request) -> Result<Bytes, ApiError> {
+        let Reply { status, body, .. } = self.reply(request).await?;
+        if (200..300).contains(&status) { Ok(body) } else { Err(refusal(status, &body)) }
+    }
+
+    /// Asks for what has changed since the answer with this tag: its body and its own tag, or nothing.
+    pub(super) async fn call_if_changed(
+        &self,
+        request: Request,
+        tag: Option<&str>,
+    ) -> Result<Option<(Bytes, String)>, ApiError> {
+        let request = match tag {
+            Some(tag) => request.header("if-none-match", tag.to_owned()),
+            None => request,
+        };
+        let Reply { status, tag, body } = self.reply(&request).await?;
+        match status {
+            304 => Ok(None),
+            200..300 => Ok(Some((body, tag))),
+            status => Err(refusal(status, &body)),
+        }
+    }
+
+    async fn reply(&self, request: &Request) -> Result<Reply, ApiError> {
         timeout(CALL_LIMIT, self.call_unbounded(request))
             .await
             .unwrap_or_else(|_| Err(ApiError::Timeout(self.address.clone())))
     }
 
-    async fn call_unbounded(&self, request: &Request) -> Result<Bytes, ApiError> {
+    async fn call_unbounded(&self, request: &Request) -> Result<Reply, ApiError> {
         // A kept connection may have ended unseen: then once more, on a fresh one.
         if let Some(kept) = self.take_idle() {
             match self.ask(kept, request).await {
@@ -96,7 +127,7 @@ impl Connections {
         &self,
         mut connection: SendRequest<Full<Bytes>>,
         request: &Request,
-    ) -> Result<Bytes, ApiError> {
+    ) -> Result<Reply, ApiError> {
         let mut message = hyper::Request::builder()
             .method(&request.method)
             .uri(&request.path)
@@ -110,15 +141,16 @@ impl Connections {
             .map_err(|error| ApiError::Unsendable(error.to_string()))?;
         connection.ready().await.map_err(broken)?;
         let answer = connection.send_request(message).await.map_err(broken)?;
-        let status = answer.status();
+        let status = answer.status().as_u16();
+        let tag =
+            answer.headers().get("etag").and_then(|tag| tag.to_str().ok()).unwrap_or_default().to_owned();
         let body = Limited::new(answer.into_body(), MAX_ANSWER_LEN).collect().await;
         let body = body.map_err(|error| match error.downcast::<http_body_util::LengthLimitError>() {
             Ok(_) => ApiError::Malformed(format!("more than {MAX_ANSWER_LEN} bytes")),
             Err(error) => ApiError::Broken(error.to_string()),
         })?;
         self.keep(connection);
-        let body = body.to_bytes();
-        if status.is_success() { Ok(body) } else { Err(refusal(status.as_u16(), &body)) }
+        Ok(Reply { status, tag, body: body.to_bytes() })
     }
 
     async fn dial(&self) -> Result<SendRequest<Full<Bytes>>, ApiError> {

@@ -2,7 +2,7 @@ use std::collections::HashSet;
 
 use super::*;
 use crate::candidate::Country;
-use crate::health::{FIRST_REST, GONE_AT_MOST, GREATEST_REST, SUSTAINED_OPENS};
+use crate::health::{FIRST_REST, GONE_AT_MOST, GONE_FIRST, GREATEST_REST, SUSTAINED_OPENS};
 
 const TARGET: &str = "example.org:443";
 
@@ -127,9 +127,9 @@ fn a_provider_that_was_gone_by_mistake_is_asked_again_after_a_while() {
     selector.failed(&search, &first, Fault::Gone, ms(0));
     assert_eq!(
         pick(&mut selector, "", ms(1)).unwrap_err(),
-        NoCandidate::Resting { retry_after: GONE_AT_MOST - Duration::from_millis(1) }
+        NoCandidate::Resting { retry_after: GONE_FIRST - Duration::from_millis(1) }
     );
-    assert!(pick(&mut selector, "", ms(0) + GONE_AT_MOST).is_ok());
+    assert!(pick(&mut selector, "", ms(0) + GONE_FIRST).is_ok());
 }
 
 #[test]
