@@ -1,4 +1,5 @@
 //! Generations of pools: served while the database answers, and when it does not.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 #[path = "support/support.rs"]
 mod support;

@@ -1,5 +1,8 @@
 //! SOCKS5, HTTP CONNECT and plain HTTP in; a stream through a provider out.
 
+#[cfg(test)]
+extern crate self as proxy;
+
 mod abuse;
 mod accounts;
 pub mod config;
@@ -8,6 +11,8 @@ pub mod control;
 pub mod direct;
 mod directory;
 pub mod exits;
+#[cfg(test)]
+mod fixtures;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 pub mod http;

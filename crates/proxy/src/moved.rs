@@ -27,13 +27,15 @@ struct Move {
     listed: Place,
     now: Place,
     noted_at: Moment,
+    number: u64,
 }
 
 /// Moves that are remembered.
 #[derive(Debug, Default)]
 pub(crate) struct Moved {
     moves: HashMap<Uuid, Move>,
-    order: VecDeque<(Moment, Uuid)>,
+    order: VecDeque<(Moment, u64, Uuid)>,
+    noted: u64,
 }
 
 impl Moved {
@@ -46,16 +48,18 @@ impl Moved {
 
     /// It has moved.
     pub(crate) fn note(&mut self, provider: Uuid, listed: Place, to: Place, now: Moment) {
-        self.moves.insert(provider, Move { listed, now: to, noted_at: now });
-        self.order.push_back((now, provider));
-        while let Some((noted_at, oldest)) = self.order.front().copied() {
+        self.noted += 1;
+        let number = self.noted;
+        self.moves.insert(provider, Move { listed, now: to, noted_at: now, number });
+        self.order.push_back((now, number, provider));
+        while let Some((noted_at, number, oldest)) = self.order.front().copied() {
             let is_old = now.since(noted_at) >= REMEMBERED;
             if self.order.len() <= MAX_MOVED && !is_old {
                 return;
             }
             self.order.pop_front();
             // It may have been noted again since.
-            if self.moves.get(&oldest).is_some_and(|moved| moved.noted_at == noted_at) {
+            if self.moves.get(&oldest).is_some_and(|moved| moved.number == number) {
                 self.moves.remove(&oldest);
             }
         }

@@ -77,6 +77,9 @@ struct RelayState {
     dialled_at: Option<Moment>,
 }
 
+/// A stream; or why there is none, or where the provider has moved to.
+type Opening = Result<(Stream, IpAddr), Result<ExitError, (Arc<str>, u64)>>;
+
 impl Network {
     /// Nothing is dialled yet.
     pub(crate) fn new(membership: Arc<Membership>, epoch: u64) -> Self {
@@ -155,11 +158,7 @@ impl Network {
         dialled.await.unwrap_or_else(|_| ended()).map(|link| (link, relay))
     }
 
-    async fn open_at(
-        &self,
-        address: &Arc<str>,
-        request: &OpenRequest,
-    ) -> Result<(Stream, IpAddr), Result<ExitError, (Arc<str>, u64)>> {
+    async fn open_at(&self, address: &Arc<str>, request: &OpenRequest) -> Opening {
         let (link, relay) = self.link(address).await.map_err(Ok)?;
         relay.note(request.contract.id);
         link.open(request).await.map_err(|error| match error {
@@ -303,7 +302,7 @@ impl Exits for Network {
 }
 
 /// Whether the provider was not where it was looked for.
-const fn is_elsewhere(opened: &Result<(Stream, IpAddr), Result<ExitError, (Arc<str>, u64)>>) -> bool {
+const fn is_elsewhere(opened: &Opening) -> bool {
     matches!(opened, Err(Err(_) | Ok(ExitError::Provider(Fault::Gone, _))))
 }
 

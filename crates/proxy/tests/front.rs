@@ -8,6 +8,8 @@
     reason = "a test that cannot go on has failed, and one that is not run says so"
 )]
 
+#[path = "../src/fixtures.rs"]
+mod fixtures;
 #[path = "front/foreign.rs"]
 mod foreign;
 #[path = "front/hostile.rs"]

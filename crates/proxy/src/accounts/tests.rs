@@ -1,8 +1,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use client::api::CandidatesQuery;
-use trust::ContractId;
-use trust::api::{CandidatesAnswer, ContractAnswer, ContractRequest, ExitsRequest, Limits};
+use trust::api::{CandidatesAnswer, ContractAnswer, ContractRequest, ExitsRequest, Limits, PoolsAnswer};
+use trust::{BlobHash, ContractId, KeyRing};
 use uuid::Uuid;
 
 use super::*;
@@ -35,6 +35,22 @@ impl Control for Api {
 
     async fn candidates(&self, _: CandidatesQuery<'_>) -> Result<CandidatesAnswer, ControlError> {
         Err(ControlError::Silent(String::new()))
+    }
+
+    async fn pools(&self, _: Option<&str>) -> Result<Option<(PoolsAnswer, String)>, ControlError> {
+        Err(ControlError::Silent(String::new()))
+    }
+
+    async fn pool(&self, _: BlobHash) -> Result<Vec<u8>, ControlError> {
+        Err(ControlError::Silent(String::new()))
+    }
+
+    fn key_ring(&self) -> Arc<KeyRing> {
+        crate::fixtures::Pools::default().ring()
+    }
+
+    async fn renew_key_ring(&self) -> Result<(), ControlError> {
+        Ok(())
     }
 
     async fn report_exits(&self, _: &ExitsRequest) -> Result<(), ControlError> {

@@ -43,6 +43,14 @@ pub(super) struct Kept {
     told_stale: bool,
 }
 
+#[cfg(test)]
+impl Kept {
+    /// The next look is due now.
+    pub(super) fn set_due(&mut self) {
+        self.next_look_ms = 0;
+    }
+}
+
 #[derive(Debug, thiserror::Error)]
 enum NoPools {
     #[error(transparent)]

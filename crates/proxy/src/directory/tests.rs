@@ -1,10 +1,13 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use trust::ContractId;
-use trust::Identity;
-use trust::api::{ContractAnswer, ContractRequest, ExitsRequest, ProxyLogin};
+use selection::Country;
+use selection::pool::Member;
+use trust::api::{ContractAnswer, ContractRequest, ExitsRequest, PoolsAnswer, ProxyLogin};
+use trust::{BlobHash, ContractId, Identity, KeyRing};
+use uuid::Uuid;
 
 use super::*;
+use crate::fixtures::Pools;
 
 /// A network of which an answer shows at most so many.
 #[derive(Default)]
@@ -14,6 +17,9 @@ struct Network {
     silent: AtomicBool,
     hanging: AtomicBool,
     asked: AtomicU64,
+    pools: Mutex<Pools>,
+    pools_asked: AtomicU64,
+    blobs_asked: AtomicU64,
 }
 
 impl Control for Network {
@@ -47,6 +53,30 @@ impl Control for Network {
         Ok(CandidatesAnswer { candidates, connected, registered: connected, ..CandidatesAnswer::default() })
     }
 
+    async fn pools(&self, tag: Option<&str>) -> Result<Option<(PoolsAnswer, String)>, ControlError> {
+        self.pools_asked.fetch_add(1, Ordering::Relaxed);
+        if self.silent.load(Ordering::Relaxed) {
+            return Err(ControlError::Silent("nobody".into()));
+        }
+        self.pools.lock().unwrap().answer(tag)
+    }
+
+    async fn pool(&self, hash: BlobHash) -> Result<Vec<u8>, ControlError> {
+        self.blobs_asked.fetch_add(1, Ordering::Relaxed);
+        if self.silent.load(Ordering::Relaxed) {
+            return Err(ControlError::Silent("nobody".into()));
+        }
+        self.pools.lock().unwrap().bytes(hash)
+    }
+
+    fn key_ring(&self) -> Arc<KeyRing> {
+        self.pools.lock().unwrap().ring()
+    }
+
+    async fn renew_key_ring(&self) -> Result<(), ControlError> {
+        Ok(())
+    }
+
     async fn report_exits(&self, _: &ExitsRequest) -> Result<(), ControlError> {
         Ok(())
     }
@@ -66,7 +96,7 @@ fn candidate(id: u128, country: &str, epoch: u64) -> trust::api::Candidate {
 
 fn directory(shows: usize, candidates: Vec<trust::api::Candidate>) -> (Directory<Network>, Arc<Network>) {
     let network = Arc::new(Network { candidates: Mutex::new(candidates), shows, ..Network::default() });
-    (Directory::new(Arc::clone(&network), Clock::start(), 1), network)
+    (Directory::new(Arc::clone(&network), Clock::start(), 1, None), network)
 }
 
 async fn pick(directory: &Directory<Network>, options: &str) -> Result<Arc<Provider>, NoCandidate> {
@@ -153,7 +183,7 @@ async fn the_number_of_windows_is_bounded() {
     for id in 0..400 {
         let _ = pick(&directory, &format!("provider-{id:032x}")).await;
     }
-    assert!(directory.lock().windows.due(directory.clock.now()).len() <= 257);
+    assert!(directory.lock().due(false, directory.clock.now()).len() <= 257);
 }
 
 /// The api hangs, and each customer wants another part of the network.
@@ -174,4 +204,133 @@ async fn nobody_waits_for_the_questions_of_others_without_end() {
     }
     searches.join_all().await;
     assert!(begun.elapsed() < 3 * WINDOW_WAIT, "{:?}", begun.elapsed());
+}
+
+fn member(id: u128, country: &str, epoch: u64) -> Member {
+    Member {
+        provider: Uuid::from_u128(id),
+        epoch,
+        connected_at_ms: epoch,
+        relay: format!("relay-{epoch}:443").into(),
+        country: Country::parse(country).unwrap_or(Country::UNKNOWN),
+        verified: false,
+        identity: *Identity::generate().unwrap().public().bytes(),
+    }
+}
+
+/// A directory of a network with a generation of pools, and a folder to keep it in.
+fn with_pools(members: &[Member]) -> (Directory<Network>, Arc<Network>, std::path::PathBuf) {
+    let network = Arc::new(Network { shows: 200, ..Network::default() });
+    network.pools.lock().unwrap().publish(members);
+    let folder = std::env::temp_dir().join(format!("holdfast-pools-{}", Uuid::now_v7().simple()));
+    (again(&network, &folder), network, folder)
+}
+
+fn again(network: &Arc<Network>, folder: &std::path::Path) -> Directory<Network> {
+    Directory::new(Arc::clone(network), Clock::start(), 1, Some(Shelf::new(folder)))
+}
+
+#[tokio::test]
+async fn with_a_generation_the_api_is_not_asked_for_candidates_and_nothing_is_read_twice() {
+    let (directory, network, folder) = with_pools(&[member(1, "de", 1), member(2, "at", 1)]);
+    directory.refresh().await;
+    for country in ["", "country-de", "country-at", "country-de"] {
+        assert!(pick(&directory, country).await.is_ok(), "{country}");
+    }
+    for _ in 0..20 {
+        directory.kept.lock().unwrap().set_due();
+        directory.refresh().await;
+    }
+    assert_eq!(network.asked.load(Ordering::Relaxed), 0);
+    assert_eq!(network.pools_asked.load(Ordering::Relaxed), 21);
+    // The best, and the two countries that were asked for.
+    assert_eq!(network.blobs_asked.load(Ordering::Relaxed), 3);
+    // A newer one: of three pools one has changed, besides the best.
+    let (one, mut two) = (member(1, "de", 1), member(2, "at", 7));
+    two.relay = "relay-7:443".into();
+    network.pools.lock().unwrap().publish(&[one.clone(), two.clone()]);
+    directory.kept.lock().unwrap().set_due();
+    directory.refresh().await;
+    assert_eq!(&*pick(&directory, "country-at").await.unwrap().relay, "relay-7:443");
+    network.pools.lock().unwrap().publish(&[one]);
+    directory.kept.lock().unwrap().set_due();
+    directory.refresh().await;
+    assert_eq!(directory.len(), 1, "who has left is left out");
+    let _ = std::fs::remove_dir_all(folder);
+}
+
+#[tokio::test]
+async fn a_provider_that_no_pool_shows_is_still_asked_for_by_its_name() {
+    let (directory, network, folder) = with_pools(&[member(1, "de", 1)]);
+    network.candidates.lock().unwrap().push(candidate(17, "fr", 3));
+    directory.refresh().await;
+    let named = format!("provider-{:032x}", 17);
+    assert_eq!(pick(&directory, &named).await.unwrap().candidate.provider.as_u128(), 17);
+    let listed = format!("provider-{:032x}", 1);
+    assert_eq!(pick(&directory, &listed).await.unwrap().candidate.provider.as_u128(), 1);
+    assert_eq!(network.asked.load(Ordering::Relaxed), 1);
+    let _ = std::fs::remove_dir_all(folder);
+}
+
+#[tokio::test]
+async fn what_was_kept_serves_a_start_without_the_api_if_the_network_has_signed_it() {
+    let (directory, network, folder) = with_pools(&[member(1, "de", 1), member(2, "at", 1)]);
+    directory.refresh().await;
+    assert!(pick(&directory, "country-at").await.is_ok());
+    directory.write_now();
+    network.silent.store(true, Ordering::Relaxed);
+    let started = again(&network, &folder);
+    started.restore_pools().await;
+    assert_eq!(pick(&started, "country-at").await.unwrap().candidate.provider.as_u128(), 2);
+    assert_eq!(pick(&started, "country-fr").await.unwrap_err(), NoCandidate::NoneKnown);
+    // Another network's keys.
+    network.pools.lock().unwrap().key = trust::TokenKey::generate().unwrap();
+    let stranger = again(&network, &folder);
+    stranger.restore_pools().await;
+    assert_eq!(pick(&stranger, "").await.unwrap_err(), NoCandidate::NoneKnown);
+    let _ = std::fs::remove_dir_all(folder);
+}
+
+#[tokio::test]
+async fn a_generation_that_nobody_vouches_for_is_used_and_known_to_be_stale() {
+    let (directory, network, folder) = with_pools(&[member(1, "de", 1)]);
+    assert!(directory.refresh_pools().await);
+    {
+        let mut pools = network.pools.lock().unwrap();
+        let answer = pools.answer.as_mut().unwrap();
+        (answer.stale, answer.cause) = (true, Some("0 of 1 relays beat".into()));
+    }
+    directory.kept.lock().unwrap().set_due();
+    assert!(!directory.refresh_pools().await, "stale");
+    assert!(pick(&directory, "").await.is_ok(), "and used all the same");
+    // What the api then says of its own beside it is believed as well.
+    network.candidates.lock().unwrap().push(candidate(2, "de", 3));
+    directory.refresh().await;
+    assert_eq!(directory.len(), 2);
+    let _ = std::fs::remove_dir_all(folder);
+}
+
+#[tokio::test]
+async fn a_pool_with_other_bytes_than_were_named_and_an_older_generation_are_not_taken() {
+    let (directory, network, folder) = with_pools(&[member(1, "de", 1)]);
+    directory.refresh().await;
+    let first = network.pools.lock().unwrap().answer.clone();
+    let other = selection::pool::encode(&[&member(9, "de", 9)]);
+    {
+        let mut pools = network.pools.lock().unwrap();
+        pools.publish(&[member(2, "de", 2)]);
+        pools.blobs.values_mut().for_each(|bytes| *bytes = other.clone());
+    }
+    directory.kept.lock().unwrap().set_due();
+    directory.refresh().await;
+    assert_eq!(pick(&directory, "").await.unwrap().candidate.provider.as_u128(), 1, "the last good one");
+    network.pools.lock().unwrap().publish(&[member(3, "de", 3)]);
+    directory.kept.lock().unwrap().set_due();
+    directory.refresh().await;
+    assert_eq!(pick(&directory, "").await.unwrap().candidate.provider.as_u128(), 3);
+    network.pools.lock().unwrap().answer = first;
+    directory.kept.lock().unwrap().set_due();
+    directory.refresh().await;
+    assert_eq!(pick(&directory, "").await.unwrap().candidate.provider.as_u128(), 3);
+    let _ = std::fs::remove_dir_all(folder);
 }

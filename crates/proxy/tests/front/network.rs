@@ -4,7 +4,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use proxy::exits::ExitError;
-use selection::Fault;
+use selection::pool::Member;
+use selection::{Country, Fault};
 use tokio::io::AsyncWriteExt;
 use tokio::time::Instant;
 use trust::api::ErrorCode;
@@ -224,4 +225,41 @@ async fn with_the_api_gone_a_restarted_proxy_serves_those_whom_it_knew() {
     assert_eq!(api.with(|api| api.opened.len()), 2);
     again.stop().await;
     std::fs::remove_file(file).unwrap();
+}
+
+/// The worker that builds lists is gone, and most of those who stand in the last one have left since.
+#[tokio::test]
+async fn the_last_good_list_is_never_a_list_of_the_dead() {
+    let target = echo().await;
+    let proxy = start(&[target]).await;
+    let member = |id: u128| Member {
+        provider: Uuid::from_u128(id),
+        epoch: 1,
+        connected_at_ms: 1,
+        relay: "relay:443".into(),
+        country: Country::parse("fr").unwrap(),
+        verified: false,
+        identity: [3; 64],
+    };
+    let members: Vec<_> = (100..115).map(member).collect();
+    proxy.api.with(|api| api.candidates.clear());
+    proxy.api.pools.lock().unwrap().publish(&members);
+    for id in 100..112 {
+        proxy.providers.break_down(Uuid::from_u128(id), gone());
+    }
+    soon("the list", || proxy.api.pools.lock().unwrap().read >= 1).await;
+    let mut in_a_row = 0;
+    for _ in 0..200 {
+        let (code, _) = ask(proxy.address, "acme-country-fr", &request(1, target)).await;
+        in_a_row = if code == 0 { in_a_row + 1 } else { 0 };
+        if in_a_row == 30 {
+            break;
+        }
+    }
+    assert_eq!(in_a_row, 30, "opens go on failing");
+    let asked = proxy.providers.asked();
+    for id in 100..112 {
+        let times = asked.iter().filter(|provider| provider.as_u128() == id).count();
+        assert!(times <= 3, "provider {id}, which is gone, was asked {times} times");
+    }
 }

@@ -23,10 +23,12 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use trust::api::{
     Candidate, CandidatesAnswer, ContractAnswer, ContractRequest, ErrorAnswer, ErrorCode, Exit, ExitsRequest,
-    Limits, ProxyLogin,
+    Limits, PoolsAnswer, ProxyLogin,
 };
-use trust::{ContractId, Identity};
+use trust::{BlobHash, ContractId, Identity, KeyRing};
 use uuid::Uuid;
+
+use crate::fixtures::Pools;
 
 pub(crate) const SECRET: &str = "correct-horse";
 
@@ -36,6 +38,7 @@ pub(crate) struct Api {
     pub(crate) state: Mutex<ApiState>,
     pub(crate) logins_asked: AtomicU64,
     pub(crate) contracts_asked: AtomicU64,
+    pub(crate) pools: Mutex<Pools>,
 }
 
 #[derive(Default)]
@@ -114,6 +117,24 @@ impl Control for Api {
             registered: count,
             ..CandidatesAnswer::default()
         })
+    }
+
+    async fn pools(&self, tag: Option<&str>) -> Result<Option<(PoolsAnswer, String)>, ControlError> {
+        self.answering()?;
+        self.pools.lock().unwrap().answer(tag)
+    }
+
+    async fn pool(&self, hash: BlobHash) -> Result<Vec<u8>, ControlError> {
+        self.answering()?;
+        self.pools.lock().unwrap().bytes(hash)
+    }
+
+    fn key_ring(&self) -> Arc<KeyRing> {
+        self.pools.lock().unwrap().ring()
+    }
+
+    async fn renew_key_ring(&self) -> Result<(), ControlError> {
+        Ok(())
     }
 
     async fn report_exits(&self, report: &ExitsRequest) -> Result<(), ControlError> {

@@ -129,7 +129,21 @@ fn a_provider_that_was_gone_by_mistake_is_asked_again_after_a_while() {
         pick(&mut selector, "", ms(1)).unwrap_err(),
         NoCandidate::Resting { retry_after: GONE_FIRST - Duration::from_millis(1) }
     );
-    assert!(pick(&mut selector, "", ms(0) + GONE_FIRST).is_ok());
+    // Found gone again and again, it stays out for longer and longer; once it has answered, all is forgotten.
+    let mut now = ms(0) + GONE_FIRST;
+    for times in 1..12 {
+        let (search, first) = pick(&mut selector, "", now).unwrap();
+        selector.failed(&search, &first, Fault::Gone, now);
+        let rest = (GONE_FIRST * (1 << times)).min(GONE_AT_MOST);
+        assert_eq!(pick(&mut selector, "", now).unwrap_err(), NoCandidate::Resting { retry_after: rest });
+        now = now + rest;
+    }
+    let (search, first) = pick(&mut selector, "", now).unwrap();
+    selector.opened(&search, &first, now);
+    selector.closed(&first, now);
+    let (search, first) = pick(&mut selector, "", now).unwrap();
+    selector.failed(&search, &first, Fault::Gone, now);
+    assert_eq!(pick(&mut selector, "", now).unwrap_err(), NoCandidate::Resting { retry_after: GONE_FIRST });
 }
 
 #[test]
