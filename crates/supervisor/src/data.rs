@@ -1,9 +1,6 @@
 //! The data folder: one place for everything that a network on this machine keeps.
 
 use crate::error::UpError;
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf, absolute};
 
 /// Where root keeps a service's data (Filesystem Hierarchy Standard §5.8).
@@ -39,7 +36,7 @@ impl DataFolder {
     pub fn create(path: &Path) -> Result<Self, UpError> {
         let path =
             absolute(path).map_err(|source| UpError::Disk { what: "find", path: path.to_owned(), source })?;
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
+        let made = disk::private_folder(&path);
         made.map_err(|source| UpError::Disk { what: "make", path: path.clone(), source })?;
         Ok(Self { path })
     }
@@ -74,7 +71,7 @@ impl DataFolder {
 
     pub(crate) fn folder(&self, name: &str) -> Result<PathBuf, UpError> {
         let path = self.file(name);
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
+        let made = disk::private_folder(&path);
         made.map_err(|source| UpError::Disk { what: "make", path: path.clone(), source })?;
         Ok(path)
     }
@@ -82,31 +79,13 @@ impl DataFolder {
     /// The text of a file; `None` if there is no such file.
     pub(crate) fn read(&self, name: &str) -> Result<Option<String>, UpError> {
         let path = self.file(name);
-        let read = fs::metadata(&path).and_then(|found| {
-            if found.size() > MAX_FILE_LEN {
-                return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("{} bytes", found.size())));
-            }
-            fs::read_to_string(&path)
-        });
-        match read {
-            Ok(text) => Ok(Some(text)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(UpError::Disk { what: "read", path, source }),
-        }
+        disk::read_text(&path, MAX_FILE_LEN).map_err(|source| UpError::Disk { what: "read", path, source })
     }
 
     /// Replaces a file whole; only its owner may read it.
     pub(crate) fn write(&self, name: &str, text: &str) -> Result<(), UpError> {
-        let (path, fresh) = (self.file(name), self.file(&format!("{name}.new")));
-        let write = || {
-            let mut file =
-                OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&fresh)?;
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
-            fs::rename(&fresh, &path)?;
-            File::open(&self.path)?.sync_all()
-        };
-        write().map_err(|source| UpError::Disk { what: "write", path: path.clone(), source })
+        let path = self.file(name);
+        disk::replace(&path, text.as_bytes()).map_err(|source| UpError::Disk { what: "write", path, source })
     }
 
     pub(crate) fn damaged(&self, name: &str, cause: impl ToString) -> UpError {
@@ -117,6 +96,7 @@ impl DataFolder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 
     #[test]

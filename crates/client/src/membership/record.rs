@@ -2,9 +2,9 @@
 
 use super::MembershipError;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use trust::api::{TokenAnswer, TrustAnswer};
 use trust::{ClientId, Identity, JoinLink, RequestId, Role};
@@ -75,7 +75,7 @@ pub(super) struct Folder {
 
 impl Folder {
     pub(super) fn create(path: &Path) -> Result<Self, MembershipError> {
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+        let made = disk::private_folder(path);
         made.map_err(|source| MembershipError::Disk { path: path.to_owned(), source })?;
         Self::hold(path)
     }
@@ -123,33 +123,24 @@ impl Folder {
         self.replace(IDENTITY, identity.secret())
     }
 
-    /// Whole or not at all, also when the power goes.
     fn replace(&self, name: &str, content: &[u8]) -> Result<(), MembershipError> {
-        let (path, fresh) = (self.path.join(name), self.path.join(format!("{name}.new")));
-        let write = || {
-            let mut file =
-                OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&fresh)?;
-            file.write_all(content)?;
-            file.sync_all()?;
-            fs::rename(&fresh, &path)?;
-            File::open(&self.path)?.sync_all()
-        };
-        write().map_err(|source| MembershipError::Disk { path: path.clone(), source })
+        let path = self.path.join(name);
+        disk::replace(&path, content).map_err(|source| MembershipError::Disk { path, source })
     }
 }
 
 /// The record in a folder, held or not: it is replaced whole.
 pub(super) fn read(folder: &Path) -> Result<Option<Record>, MembershipError> {
     let path = folder.join(RECORD);
-    let text = match fs::metadata(&path) {
-        Ok(found) if found.len() > MAX_RECORD_LEN => {
-            return Err(MembershipError::Damaged { path, cause: format!("{} bytes long", found.len()) });
+    let Some(text) = disk::read(&path, MAX_RECORD_LEN).map_err(|source| {
+        if source.kind() == io::ErrorKind::FileTooLarge {
+            return MembershipError::Damaged { path: path.clone(), cause: "it is too long".to_owned() };
         }
-        Ok(_) => fs::read(&path),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => Err(error),
+        MembershipError::Disk { path: path.clone(), source }
+    })?
+    else {
+        return Ok(None);
     };
-    let text = text.map_err(|source| MembershipError::Disk { path: path.clone(), source })?;
     serde_json::from_slice(&text)
         .map(Some)
         .map_err(|error| MembershipError::Damaged { path, cause: error.to_string() })
