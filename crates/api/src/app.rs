@@ -76,7 +76,6 @@ pub(crate) struct App {
     pub(crate) pools: PoolKeeper,
     /// Clients that the database has vouched for.
     pub(crate) known: KnownClients,
-    pub(crate) relay_silence_ms: u64,
     pub(crate) certificate: RoleCertificate,
     pub(crate) requests: Semaphore,
     /// Wrong codes and passwords, by where they come from.
@@ -128,7 +127,6 @@ impl App {
             documents,
             pools,
             known: KnownClients::new(config.state_folder.clone(), clock::unix_ms()),
-            relay_silence_ms: config.relay_silence_ms,
             certificate,
             requests: Semaphore::new(MOST_REQUESTS),
             guesses: Mutex::default(),

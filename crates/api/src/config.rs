@@ -26,15 +26,8 @@ pub struct Config {
     /// Where the signed documents are kept, for a start without the database.
     #[serde(default)]
     pub state_folder: Option<PathBuf>,
-    /// A relay that has not beaten for this long has nobody, ms.
-    #[serde(default = "relay_silence_ms")]
-    pub relay_silence_ms: u64,
     /// The way to the database.
     pub database: DatabaseConfig,
-}
-
-fn relay_silence_ms() -> u64 {
-    30_000
 }
 
 impl Config {

@@ -42,7 +42,6 @@ impl Lookups {
         store: &Store,
         country: Option<String>,
         limit: usize,
-        relay_silence_ms: u64,
     ) -> Result<CandidatesFound, Refusal> {
         if let Some(found) = self.kept(&country, limit, |kept| kept.fresh_for_ms) {
             return Ok(found);
@@ -61,7 +60,7 @@ impl Lookups {
         }
         let most = u32::try_from(MOST_CANDIDATES).unwrap_or(u32::MAX);
         let begun_ms = unix_ms();
-        let found = store.candidates(country.clone(), None, most, begun_ms, relay_silence_ms).await?;
+        let found = store.candidates(country.clone(), None, most).await?;
         let took_ms = unix_ms().saturating_sub(begun_ms);
         let fresh_for_ms = (10 * took_ms).clamp(LEAST_KEEP_MS, MOST_KEEP_MS);
         let answer = pick(&found, limit);

@@ -50,6 +50,8 @@ pub struct Config {
     pub drain_deadline_ms: u32,
     /// When draining: clients go within this time.
     pub drain_spread_ms: u32,
+    /// How often the relay says that it lives. The worker's `relay_beat_ms` has to be the same.
+    pub beat_interval_ms: u64,
     /// How often usage is written. What was used since the last time is lost if the relay is killed.
     pub usage_interval_ms: u64,
     /// Usage that the database has not taken yet may fill so much of the disk; beyond it, no new streams are begun.
@@ -80,6 +82,7 @@ impl Default for Config {
             hold_refused_ms: 60_000,
             drain_deadline_ms: 600_000,
             drain_spread_ms: 30_000,
+            beat_interval_ms: 5_000,
             usage_interval_ms: 1_000,
             journal_bytes: 1 << 30,
         }
@@ -111,6 +114,9 @@ impl Config {
         }
         if self.pings_per_second == 0 || self.ping_interval_ms == 0 || self.ping_misses == 0 {
             return wrong("ping_interval_ms", "a silent client must be asked at some time");
+        }
+        if !(10..=60_000).contains(&self.beat_interval_ms) {
+            return wrong("beat_interval_ms", "is not between 10 ms and a minute");
         }
         if self.backoff_base_ms > self.backoff_cap_ms {
             return wrong("backoff_base_ms", "is more than backoff_cap_ms");

@@ -3,7 +3,7 @@
 use crate::contracts::Usage;
 use crate::door::Keys;
 use crate::hub::Presence;
-use crate::records::{Beat, RecordError, Records};
+use crate::records::{Beat, Beaten, RecordError, Records};
 use clock::unix_ms;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -39,16 +39,22 @@ impl Database {
 }
 
 impl Records for Database {
-    async fn beat(&self, beat: Beat) -> Result<(), RecordError> {
+    async fn beat(&self, beat: Beat) -> Result<Beaten, RecordError> {
         let Beat { epoch, started_at_ms, address, connections, draining } = beat;
         let relay = self.relay;
         let beat = store::Beat { relay, epoch, address, connections, draining, started_at_ms };
-        if !self.store.beat(beat).await? {
-            return Err("a later start of this relay beats already; is it started twice?".into());
+        let beaten = match self.store.beat(beat).await? {
+            store::Beaten::Known => Beaten::Known,
+            store::Beaten::New => Beaten::New,
+            store::Beaten::Superseded => {
+                return Err("a later start of this relay beats already; is it started twice?".into());
+            }
+        };
+        // What an earlier start has left is closed a piece at a time, by a beat that follows: this one has been taken.
+        if let Err(error) = self.store.close_earlier_connections(relay, epoch).await {
+            tracing::debug!(%error, "connections of earlier starts are not closed yet");
         }
-        // What an earlier start has left is closed a piece at a time.
-        self.store.close_earlier_connections(relay, epoch).await?;
-        Ok(())
+        Ok(beaten)
     }
 
     async fn presence(&self, epoch: u64, presence: &[Presence]) -> Result<(), RecordError> {

@@ -130,11 +130,12 @@ impl Hub {
         self.presence.borrow_mut().drain(..count);
     }
 
-    /// Keeps the last `most`.
-    pub(crate) fn trim_presence(&self, most: usize) {
+    /// Keeps the last `most`; whether others were lost.
+    pub(crate) fn trim_presence(&self, most: usize) -> bool {
         let mut presence = self.presence.borrow_mut();
         let over = presence.len().saturating_sub(most);
         presence.drain(..over);
+        over > 0
     }
 
     /// Slow receivers hold so much that nothing new is to be begun.

@@ -22,5 +22,5 @@ pub use counters::Status;
 pub use database::{Database, KEYS_INTERVAL, KeyKeeper};
 pub use door::Keys;
 pub use hub::Presence;
-pub use records::{Beat, MAX_BATCH, RecordError, Records};
+pub use records::{Beat, Beaten, MAX_BATCH, RecordError, Records};
 pub use run::{Resources, StartError, Stop, run};

@@ -23,10 +23,19 @@ pub struct Beat {
     pub draining: bool,
 }
 
+/// What the records answered to a beat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beaten {
+    /// The relay is known there.
+    Known,
+    /// It was not known. If it has beaten before, its record had vanished, and perhaps more.
+    New,
+}
+
 /// Where records go. Each call may be repeated; what was written already stays as it is.
 pub trait Records: Send + Sync + 'static {
     /// That the relay lives.
-    fn beat(&self, beat: Beat) -> impl Future<Output = Result<(), RecordError>> + Send;
+    fn beat(&self, beat: Beat) -> impl Future<Output = Result<Beaten, RecordError>> + Send;
 
     /// Who has come and gone, in order; at most [`MAX_BATCH`].
     fn presence(

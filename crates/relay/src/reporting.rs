@@ -3,9 +3,9 @@
 use crate::contracts::Usage;
 use crate::hub::{Hub, Presence};
 use crate::journal::{Journal, Unsent};
-use crate::records::{Beat, MAX_BATCH, Records};
+use crate::records::{Beat, Beaten, MAX_BATCH, Records};
 use clock::unix_ms;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,8 +14,6 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-/// How often the relay says that it lives.
-const BEAT_INTERVAL: Duration = Duration::from_secs(5);
 /// A record that is not written within this time is written again.
 const RECORD_LIMIT: Duration = Duration::from_secs(10);
 /// After a failure, the next attempt waits for so long, and a random part of it besides.
@@ -24,8 +22,8 @@ const RETRY_PAUSE: Duration = Duration::from_secs(2);
 const PRESENCE_PAUSE: Duration = Duration::from_millis(100);
 /// At the end, what is left may take so long; the journal keeps the usage.
 const FINISH_LIMIT: Duration = Duration::from_secs(3);
-/// Comings and goings that wait for a database that is gone. Beyond them, the oldest are dropped: they are made good by the
-/// start that beats.
+/// Comings and goings that wait for a database that is gone. Beyond them, the oldest are dropped, and whoever is connected is
+/// reported again.
 const MAX_PRESENCE: usize = 500_000;
 
 pub(crate) struct Reporting<R> {
@@ -37,6 +35,8 @@ pub(crate) struct Reporting<R> {
     tasks: RefCell<Vec<JoinHandle<()>>>,
     /// What the disk did not take yet.
     unwritten: RefCell<Vec<Usage>>,
+    /// Comings were dropped.
+    presence_lost: Cell<bool>,
 }
 
 impl<R: Records> Reporting<R> {
@@ -50,6 +50,7 @@ impl<R: Records> Reporting<R> {
             appended: Rc::new(Notify::new()),
             tasks: RefCell::default(),
             unwritten: RefCell::default(),
+            presence_lost: Cell::new(false),
         });
         let spawn = tokio::task::spawn_local::<std::pin::Pin<Box<dyn Future<Output = ()>>>>;
         let tasks = vec![
@@ -173,12 +174,18 @@ impl<R: Records> Reporting<R> {
         if sent.is_ok() {
             self.hub.forget_presence(batch.len());
         }
-        self.hub.trim_presence(MAX_PRESENCE);
+        if self.hub.trim_presence(MAX_PRESENCE) {
+            self.presence_lost.set(true);
+        }
+        if sent.is_ok() && self.presence_lost.take() {
+            self.hub.note_all_present();
+        }
         sent.map(|()| true)
     }
 
     async fn beat(self: Rc<Self>) {
         let started_at_ms = unix_ms();
+        let mut is_known = false;
         loop {
             let config = &self.hub.config;
             let public = &config.public_address;
@@ -190,8 +197,15 @@ impl<R: Records> Reporting<R> {
                 draining: self.hub.draining.get(),
             };
             // The next beat comes anyway.
-            let _ = failed("beat", timeout(RECORD_LIMIT, self.records.beat(beat)).await);
-            tokio::time::sleep(BEAT_INTERVAL).await;
+            if let Ok(beaten) = failed("beat", timeout(RECORD_LIMIT, self.records.beat(beat)).await) {
+                if std::mem::replace(&mut is_known, true) && beaten == Beaten::New {
+                    tracing::warn!(
+                        "this relay's record had vanished and is back; whoever is connected is reported again"
+                    );
+                    self.hub.note_all_present();
+                }
+            }
+            tokio::time::sleep(Duration::from_millis(config.beat_interval_ms)).await;
         }
     }
 
@@ -211,12 +225,12 @@ async fn pause() {
     tokio::time::sleep(RETRY_PAUSE + RETRY_PAUSE.mul_f64(fastrand::f64())).await;
 }
 
-fn failed(
+fn failed<T>(
     what: &str,
-    sent: Result<Result<(), crate::RecordError>, tokio::time::error::Elapsed>,
-) -> Result<(), ()> {
+    sent: Result<Result<T, crate::RecordError>, tokio::time::error::Elapsed>,
+) -> Result<T, ()> {
     match sent {
-        Ok(Ok(())) => Ok(()),
+        Ok(Ok(answer)) => Ok(answer),
         Ok(Err(error)) => {
             tracing::warn!(what, error, "not written; it is tried again");
             Err(())

@@ -150,3 +150,43 @@ async fn what_is_on_the_disk_is_billed_after_the_next_start() {
     assert!(carried - written.billed() <= 32, "{carried} {}", written.billed());
     drop(next);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_that_vanishes_is_back_with_the_next_beat_and_so_are_the_clients() {
+    let network = Network::with(|config| config.beat_interval_ms = 100).await;
+    let first = network.provider().await;
+    let second = network.provider().await;
+    let book = || network.written.0.lock().unwrap();
+    for _ in 0..200 {
+        if book().known && book().presence.len() == 2 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let told = book().presence.clone();
+    assert_eq!(told.len(), 2);
+    // The record, and with it the rows of those who are connected.
+    {
+        let mut book = book();
+        book.known = false;
+        book.presence.clear();
+    }
+    for _ in 0..200 {
+        if book().presence.len() == 2 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let mut again = book().presence.clone();
+    again.sort_by_key(|presence| told.iter().position(|told| told == presence));
+    assert_eq!(again, told, "with the moments at which they came, and once");
+    // Nobody has noticed.
+    let proxy = network.member(Role::Proxy);
+    let link = network.connect(&proxy).await.unwrap();
+    let contract = network.contract(&proxy, 1 << 30);
+    for provider in [&first, &second] {
+        let (mut stream, _) = link.open(&provider.request(&contract, echo().await)).await.unwrap();
+        echo_once(&mut stream, 10_000).await;
+    }
+}

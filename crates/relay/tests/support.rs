@@ -7,7 +7,7 @@ use client::{
     Transport, Ways,
 };
 use clock::unix_ms;
-use relay::{Beat, Config, Keys, Presence, RecordError, Records, Resources, Status, Stop, Usage};
+use relay::{Beat, Beaten, Config, Keys, Presence, RecordError, Records, Resources, Status, Stop, Usage};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -31,6 +31,8 @@ pub struct Book {
     pub usage: Vec<(u64, Usage)>,
     pub beats: Vec<Beat>,
     pub broken: bool,
+    /// The relay has a record.
+    pub known: bool,
 }
 
 impl Written {
@@ -46,8 +48,11 @@ impl Written {
 }
 
 impl Records for Written {
-    async fn beat(&self, beat: Beat) -> Result<(), RecordError> {
-        self.with(|book| book.beats.push(beat))
+    async fn beat(&self, beat: Beat) -> Result<Beaten, RecordError> {
+        self.with(|book| {
+            book.beats.push(beat);
+            if std::mem::replace(&mut book.known, true) { Beaten::Known } else { Beaten::New }
+        })
     }
 
     async fn presence(&self, _epoch: u64, presence: &[Presence]) -> Result<(), RecordError> {

@@ -4,6 +4,7 @@ use tokio_postgres::Row;
 use trust::{AccountId, ClientId, CodeHash, PublicIdentity, RequestId, Role};
 use uuid::Uuid;
 
+use crate::relays::NOT_REMOVED;
 use crate::session::{Session, values};
 use crate::time::{from_ms, to_ms};
 use crate::{Store, StoreError};
@@ -175,17 +176,11 @@ impl Store {
             .await
     }
 
-    /// The clients of an account, or all; newest first, at most 1,000. A relay that has been silent for
-    /// `relay_silence_ms` has nobody.
+    /// The clients of an account, or all; newest first, at most 1,000. A relay that is gone has nobody.
     ///
     /// # Errors
     /// The database's.
-    pub async fn clients(
-        &self,
-        account: Option<AccountId>,
-        now_ms: u64,
-        relay_silence_ms: u64,
-    ) -> Result<Vec<ClientListed>, StoreError> {
+    pub async fn clients(&self, account: Option<AccountId>) -> Result<Vec<ClientListed>, StoreError> {
         let network = self.network.0;
         self.pool
             .run("listing clients", move |session| {
@@ -194,16 +189,12 @@ impl Store {
                         "SELECT {COLUMNS}, c.label, c.software, c.country, c.created_at,
                             EXISTS (SELECT FROM connection l JOIN relay_beat b ON b.relay = l.relay AND b.epoch = l.relay_epoch
                                 WHERE l.network = c.network AND l.client = c.client AND l.disconnected_at IS NULL
-                                  AND b.beat_at > $3)
+                                  AND {NOT_REMOVED})
                          FROM client c JOIN network n USING (network) JOIN account a USING (account)
                          WHERE n.name = $1 AND ($2::uuid IS NULL OR c.account = $2)
                          ORDER BY c.created_at DESC LIMIT {MOST_LISTED}"
                     );
-                    let values = values![
-                        &network[..] => BYTEA,
-                        account.map(|account| account.0) => UUID,
-                        from_ms(now_ms.saturating_sub(relay_silence_ms)) => TIMESTAMPTZ,
-                    ];
+                    let values = values![&network[..] => BYTEA, account.map(|account| account.0) => UUID];
                     session.rows(&sql, &values).await?.iter().map(read_listed).collect()
                 })
             })

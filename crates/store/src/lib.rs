@@ -27,6 +27,7 @@ mod sweep;
 mod testing;
 mod time;
 mod trust_documents;
+mod verdicts;
 
 use trust::NetworkId;
 
@@ -41,10 +42,13 @@ pub use outages::OfflineContract;
 pub use path::{DirectPath, PathError, PooledPath};
 pub use pools::{GENERATIONS_KEPT, Generation, LiveNetwork, LiveProvider, PoolRow};
 pub use proxy_accounts::{NewProxyAccount, ProxyAccount};
-pub use relays::{Beat, Candidate, CandidatesFound, Connected, Disconnected, MOST_ROWS, Usage};
+pub use relays::{Beat, Beaten, Candidate, CandidatesFound, Connected, Disconnected, MOST_ROWS, Usage};
 pub use settlement::{Settled, SettledLate};
 pub use sweep::{SWEPT_AT_ONCE, Swept};
 pub use trust_documents::Document;
+pub use verdicts::{
+    MOST_JUDGED, RelayListed, RelaySeen, RelayVerdict, RelayWord, RelaysSeen, WorkerBeat, WorkerListed,
+};
 
 use pool::Pool;
 use session::values;

@@ -1,7 +1,8 @@
 //! What relays say about themselves and about who is connected to them, and what others read from it.
 //!
-//! A connection is live if nobody has closed its row, and its relay's start is the one that beats. So a relay that is gone
-//! has nobody, without anyone having to clean up behind it.
+//! A connection is live if nobody has closed its row, its relay's start is the one that beats, and no verdict says that the
+//! relay is gone. So a relay that is gone has nobody, without anyone having to clean up behind it. A relay that is merely silent
+//! has all of its clients: silence is not death, and its next beat ends a verdict at once, whoever has given it.
 
 use std::time::SystemTime;
 
@@ -18,6 +19,8 @@ use crate::{Store, StoreError};
 pub const MOST_ROWS: usize = 10_000;
 /// The most rows that one statement closes of a relay's earlier starts.
 const CLOSED_AT_ONCE: i64 = 5_000;
+/// A relay that has been silent for so long is tried after the others, s.
+const LATE_S: u32 = 30;
 
 /// A relay that lives.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,24 +106,39 @@ pub struct CandidatesFound {
     pub registered: u64,
 }
 
-/// Live connections: the highest start of each client, on a relay that beats and is not about to end. `further` narrows them.
+/// What came of a beat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beaten {
+    /// It is written into the relay's record.
+    Known,
+    /// There was no record: this is the first beat of all, or the record had vanished.
+    New,
+    /// A later start of this relay beats: this one should end.
+    Superseded,
+}
+
+/// A condition on `relay_beat AS b`: no verdict says that this start is gone, or it has beaten since.
+pub(crate) const NOT_REMOVED: &str = "NOT EXISTS (SELECT FROM relay_verdict v WHERE v.relay = b.relay \
+    AND v.state = 'dead' AND v.epoch = b.epoch AND v.beat_at >= b.beat_at)";
+
+/// Live connections: the highest start of each client, on a relay that is not gone, nor about to end. `further` narrows them.
 pub(crate) fn live(further: &str) -> String {
     format!(
         "SELECT DISTINCT ON (l.client) l.client, l.epoch, l.connected_at, b.address, b.beat_at
          FROM connection l
          JOIN network n ON n.network = l.network AND n.name = $1
-         JOIN relay_beat b ON b.relay = l.relay AND b.epoch = l.relay_epoch AND b.beat_at > $2 AND NOT b.draining
+         JOIN relay_beat b ON b.relay = l.relay AND b.epoch = l.relay_epoch AND NOT b.draining AND {NOT_REMOVED}
          WHERE l.disconnected_at IS NULL {further}
          ORDER BY l.client, l.epoch DESC"
     )
 }
 
 impl Store {
-    /// Says that a relay lives. An earlier start of it does not overwrite a later one: `false`, and it should end.
+    /// Says that a relay lives. An earlier start of it does not overwrite a later one.
     ///
     /// # Errors
     /// The database's.
-    pub async fn beat(&self, beat: Beat) -> Result<bool, StoreError> {
+    pub async fn beat(&self, beat: Beat) -> Result<Beaten, StoreError> {
         let network = self.network.0;
         let epoch = number(beat.epoch)?;
         self.pool
@@ -132,7 +150,8 @@ impl Store {
                         ON CONFLICT (relay) DO UPDATE SET network = excluded.network, address = excluded.address,
                             epoch = excluded.epoch, connections = excluded.connections, draining = excluded.draining,
                             started_at = excluded.started_at, beat_at = excluded.beat_at
-                        WHERE b.epoch <= excluded.epoch";
+                        WHERE b.epoch <= excluded.epoch
+                        RETURNING b.xmax = 0";
                     let values = values![
                         &network[..] => BYTEA,
                         beat.relay.0 => UUID,
@@ -142,7 +161,12 @@ impl Store {
                         beat.draining => BOOL,
                         from_ms(beat.started_at_ms) => TIMESTAMPTZ,
                     ];
-                    Ok(session.execute(sql, &values).await? == 1)
+                    // A row that was inserted has no transaction that updated it.
+                    Ok(match session.row(sql, &values).await?.map(|row| row.get(0)) {
+                        Some(true) => Beaten::New,
+                        Some(false) => Beaten::Known,
+                        None => Beaten::Superseded,
+                    })
                 })
             })
             .await
@@ -266,28 +290,23 @@ impl Store {
             .await
     }
 
-    /// Relays that have beaten within `silence_ms` and take clients; those with the fewest clients first.
+    /// Relays that take clients, in the order in which they should be tried: those that beat, and of these the ones with the
+    /// fewest clients, before those that are late.
     ///
     /// # Errors
     /// The database's.
-    pub async fn relay_addresses(
-        &self,
-        now_ms: u64,
-        silence_ms: u64,
-        most: u32,
-    ) -> Result<Vec<String>, StoreError> {
+    pub async fn relay_addresses(&self, most: u32) -> Result<Vec<String>, StoreError> {
         let network = self.network.0;
         self.pool
             .run("listing relays", move |session| {
                 Box::pin(async move {
-                    let sql = "SELECT b.address FROM relay_beat b JOIN network n USING (network)
-                        WHERE n.name = $1 AND b.beat_at > $2 AND NOT b.draining ORDER BY b.connections, b.relay LIMIT $3";
-                    let values = values![
-                        &network[..] => BYTEA,
-                        from_ms(now_ms.saturating_sub(silence_ms)) => TIMESTAMPTZ,
-                        i64::from(most) => INT8,
-                    ];
-                    Ok(session.rows(sql, &values).await?.iter().map(|row| row.get(0)).collect())
+                    let sql = format!(
+                        "SELECT b.address FROM relay_beat b JOIN network n USING (network)
+                         WHERE n.name = $1 AND NOT b.draining AND {NOT_REMOVED}
+                         ORDER BY b.beat_at < now() - interval '{LATE_S} s', b.connections, b.relay LIMIT $2"
+                    );
+                    let values = values![&network[..] => BYTEA, i64::from(most) => INT8];
+                    Ok(session.rows(&sql, &values).await?.iter().map(|row| row.get(0)).collect())
                 })
             })
             .await
@@ -302,29 +321,26 @@ impl Store {
         country: Option<String>,
         provider: Option<ClientId>,
         most: u32,
-        now_ms: u64,
-        relay_silence_ms: u64,
     ) -> Result<CandidatesFound, StoreError> {
         let network = self.network.0;
         self.pool
             .run("looking for providers", move |session| {
                 Box::pin(async move {
-                    let live = live(if provider.is_some() { "AND l.client = $4" } else { "" });
+                    let live = live(if provider.is_some() { "AND l.client = $3" } else { "" });
                     let sql = format!(
                         "WITH live AS ({live}), fitting AS (
                             SELECT c.client, c.identity, c.country FROM client c JOIN network n USING (network)
                             JOIN account a USING (account)
                             WHERE n.name = $1 AND c.role = 1 AND c.disabled_at IS NULL AND a.disabled_at IS NULL
-                              AND ($3::text IS NULL OR c.country = $3) AND ($4::uuid IS NULL OR c.client = $4)),
+                              AND ($2::text IS NULL OR c.country = $2) AND ($3::uuid IS NULL OR c.client = $3)),
                         found AS (SELECT * FROM live JOIN fitting USING (client))
                         SELECT f.client, f.epoch, f.identity, f.address, f.country, f.connected_at, f.beat_at,
                             t.connected, t.registered
                         FROM (SELECT (SELECT count(*) FROM found) AS connected, (SELECT count(*) FROM fitting) AS registered) t
-                        LEFT JOIN (SELECT * FROM found ORDER BY random() LIMIT $5) f ON true"
+                        LEFT JOIN (SELECT * FROM found ORDER BY random() LIMIT $4) f ON true"
                     );
                     let values = values![
                         &network[..] => BYTEA,
-                        from_ms(now_ms.saturating_sub(relay_silence_ms)) => TIMESTAMPTZ,
                         country => TEXT,
                         provider.map(|provider| provider.0) => UUID,
                         i64::from(most) => INT8,
@@ -348,11 +364,7 @@ impl Store {
     ///
     /// # Errors
     /// The database's.
-    pub async fn locations(
-        &self,
-        now_ms: u64,
-        relay_silence_ms: u64,
-    ) -> Result<Vec<(Option<String>, u64)>, StoreError> {
+    pub async fn locations(&self) -> Result<Vec<(Option<String>, u64)>, StoreError> {
         let network = self.network.0;
         self.pool
             .run("counting providers by country", move |session| {
@@ -362,11 +374,7 @@ impl Store {
                         "WITH live AS ({live}) SELECT c.country, count(*) FROM live JOIN client c USING (client)
                          WHERE c.role = 1 AND c.disabled_at IS NULL GROUP BY c.country ORDER BY 2 DESC, 1"
                     );
-                    let values = values![
-                        &network[..] => BYTEA,
-                        from_ms(now_ms.saturating_sub(relay_silence_ms)) => TIMESTAMPTZ,
-                    ];
-                    let rows = session.rows(&sql, &values).await?;
+                    let rows = session.rows(&sql, &values![&network[..] => BYTEA]).await?;
                     Ok(rows.iter().map(|row| (row.get(0), unsigned(row.get(1)))).collect())
                 })
             })

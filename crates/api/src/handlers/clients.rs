@@ -7,8 +7,7 @@ use crate::answer::Refusal;
 use crate::routes::{Answer, Context, done, ok};
 
 pub(crate) async fn list(context: Context) -> Answer {
-    let (now_ms, silence_ms) = (context.now_ms, context.app.relay_silence_ms);
-    let clients = context.app.store.clients(scope(&context)?, now_ms, silence_ms).await?;
+    let clients = context.app.store.clients(scope(&context)?).await?;
     let clients = clients.into_iter().map(|listed| ClientSummary {
         client: listed.client.client.0,
         role: listed.client.role.number(),

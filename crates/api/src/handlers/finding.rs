@@ -35,14 +35,13 @@ pub(crate) async fn candidates(context: Context) -> Answer {
     {
         return answer;
     }
-    let silence_ms = app.relay_silence_ms;
     let country = wanted.country.clone();
     let found = match wanted.provider {
         Some(_) => {
-            let found = app.store.candidates(country, wanted.provider, 1, now_ms, silence_ms).await;
+            let found = app.store.candidates(country, wanted.provider, 1).await;
             found.map_err(Refusal::from)
         }
-        None => app.lookups.candidates(&app.store, country, limit, silence_ms).await,
+        None => app.lookups.candidates(&app.store, country, limit).await,
     };
     let found = match found {
         Ok(found) => found,
@@ -112,7 +111,7 @@ pub(crate) async fn locations(context: Context) -> Answer {
     if let Some(served) = served.as_ref().filter(|served| !served.age(context.now_ms).stale) {
         return ok(&counted(served, false));
     }
-    match context.app.store.locations(context.now_ms, context.app.relay_silence_ms).await {
+    match context.app.store.locations().await {
         Ok(counted) => {
             let location = |(country, connected)| Location { country, connected, verified: None };
             let locations = counted.into_iter().map(location).collect();

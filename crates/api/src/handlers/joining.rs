@@ -111,7 +111,7 @@ async fn token(
     let token = claims.sign(&app.token_key).map_err(|error| {
         Refusal::new(ErrorCode::Internal, format!("a token could not be signed: {}", error.label()))
     })?;
-    let relays = app.store.relay_addresses(now_ms, app.relay_silence_ms, MOST_RELAYS).await?;
+    let relays = app.store.relay_addresses(MOST_RELAYS).await?;
     let refresh_after_ms = now_ms + fastrand::u64(REFRESH_MS);
     Ok(TokenAnswer { token, expires_at_ms, refresh_after_ms, relays, now_ms })
 }

@@ -7,7 +7,7 @@ use crate::hub::Presence;
 use clock::unix_ms;
 use link::message::Refuse;
 use link::{Beat, Code, Heartbeat, Kind, WRITE_LIMIT, websocket, write_frame};
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
@@ -48,6 +48,8 @@ pub(crate) struct Connection {
     pub(super) drained: Cell<bool>,
     /// It is among those to be flushed.
     pub(super) touched: Cell<bool>,
+    /// Of a provider: its program, and since when it has been here, ms since 1970.
+    pub(super) came: OnceCell<(Box<str>, u64)>,
 }
 
 /// Why a connection ends.
@@ -119,6 +121,7 @@ impl Connection {
             ending: Cell::new(None),
             drained: Cell::new(false),
             touched: Cell::new(false),
+            came: OnceCell::new(),
         });
         (connection, software)
     }
@@ -147,11 +150,19 @@ impl Connection {
         }
         if self.role == Role::Provider {
             hub.providers.set(hub.providers.get() + 1);
-            let (client, epoch) = (self.client, self.epoch);
-            hub.note(Presence::Came { client, epoch, software, at_ms: unix_ms() });
+            self.came.get_or_init(|| (software, unix_ms()));
+            self.note_presence(hub);
         }
         if hub.draining.get() {
             self.send_away(hub);
+        }
+    }
+
+    /// That it is here, for the records.
+    pub(super) fn note_presence(&self, hub: &Hub) {
+        if let Some((software, at_ms)) = self.came.get() {
+            let (client, epoch, software, at_ms) = (self.client, self.epoch, software.clone(), *at_ms);
+            hub.note(Presence::Came { client, epoch, software, at_ms });
         }
     }
 

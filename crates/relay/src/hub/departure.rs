@@ -90,6 +90,13 @@ impl Hub {
         self.presence_changed.notify_one();
     }
 
+    /// Whoever is connected is told to the records again.
+    pub(crate) fn note_all_present(&self) {
+        for connection in self.clients.borrow().values() {
+            connection.note_presence(self);
+        }
+    }
+
     /// Ends whoever is revoked, whenever the list changes; never ends.
     pub(crate) async fn keep_revocations(self: Rc<Self>) {
         let mut keys = self.keys.clone();

@@ -47,6 +47,23 @@ pub const TABLES: &[Table] = &[
         "connection",
     ),
     table(
+        "relay_word",
+        Relay,
+        All,
+        &[],
+        Sweep { column: "told_at", keep_s: DAY_S },
+        "two relays of which one was late",
+    ),
+    table(
+        "relay_verdict",
+        Worker,
+        InsertUpdate,
+        &[Api, Relay],
+        Sweep { column: "judged_at", keep_s: 8 * DAY_S },
+        "relay that was ever late",
+    ),
+    table("worker_beat", Worker, InsertUpdate, &[Api], Sweep { column: "beat_at", keep_s: DAY_S }, "worker"),
+    table(
         "usage",
         Relay,
         Insert,

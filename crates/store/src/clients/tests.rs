@@ -99,7 +99,7 @@ async fn only_its_account_disables_or_revokes_a_client() {
     assert!(!api.revoke_client(client, Some(stranger), "theft".into()).await.unwrap());
     assert!(api.revoked_clients(0, 10).await.unwrap().is_empty());
     assert!(api.disable_client(client, Some(owner)).await.unwrap());
-    let listed = api.clients(Some(owner), now_ms(), 60_000).await.unwrap();
+    let listed = api.clients(Some(owner)).await.unwrap();
     assert!(listed[0].client.disabled && !listed[0].client.revoked && !listed[0].connected);
     assert_eq!((listed[0].country.as_deref(), listed[0].label.as_str()), (Some("DE"), "one"));
     for _ in 0..2 {
@@ -108,7 +108,7 @@ async fn only_its_account_disables_or_revokes_a_client() {
     let revoked = api.revoked_clients(0, 10).await.unwrap();
     assert_eq!(revoked.iter().map(|(client, _)| *client).collect::<Vec<_>>(), [client]);
     assert!(api.client(client).await.unwrap().unwrap().revoked);
-    assert!(api.clients(Some(stranger), now_ms(), 60_000).await.unwrap().is_empty());
+    assert!(api.clients(Some(stranger)).await.unwrap().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
