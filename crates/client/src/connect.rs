@@ -98,13 +98,7 @@ pub(crate) async fn over(
     who: &Identification,
     transport: Transport,
 ) -> Result<Admitted, LinkError> {
-    let host = host(address);
-    let name = ServerName::try_from(host.to_owned())
-        .map_err(|_| LinkError::Tls(format!("{host} is no name of a server")))?;
-    let tls = TlsSession::connect(tls_config(who, transport)?, name)
-        .map_err(|error| LinkError::Tls(error.to_string()))?;
-    let first = Some(Vec::new());
-    let mut admission = Admission { socket, tls, websocket: None, plain: Vec::new(), out: Vec::new(), first };
+    let mut admission = Admission::begin(socket, address, who.network, transport)?;
     if let Some(wait) = parse_wait(&early) {
         return Err(LinkError::Wait(wait));
     }
@@ -151,12 +145,12 @@ async fn dial(address: &str, proxy: Option<&HttpProxy>) -> Result<(TcpStream, Ve
     Ok((socket, early))
 }
 
-fn tls_config(who: &Identification, transport: Transport) -> Result<Arc<ClientConfig>, LinkError> {
+fn tls_config(network: NetworkId, transport: Transport) -> Result<Arc<ClientConfig>, LinkError> {
     let alpn = match transport {
         Transport::Direct => ALPN,
         Transport::WebSocket => websocket::ALPN,
     };
-    let config = trust::client_config(who.network, CertificateRole::Relay, &[alpn]);
+    let config = trust::client_config(network, CertificateRole::Relay, &[alpn]);
     let config = config.map_err(|error| LinkError::Tls(error.to_string()))?;
     let mut config = Arc::unwrap_or_clone(config);
     config.key_log = tls::exporting();
@@ -182,7 +176,28 @@ struct Admission {
     first: Option<Vec<u8>>,
 }
 
+/// One TLS handshake with the relay at `address`: it proves that it is one of this network.
+pub(crate) async fn greet(address: &str, network: NetworkId) -> Result<(), LinkError> {
+    let (socket, _) = dial(address, None).await?;
+    Admission::begin(socket, address, network, Transport::Direct)?.handshake().await
+}
+
 impl Admission {
+    fn begin(
+        socket: TcpStream,
+        address: &str,
+        network: NetworkId,
+        transport: Transport,
+    ) -> Result<Self, LinkError> {
+        let host = host(address);
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|_| LinkError::Tls(format!("{host} is no name of a server")))?;
+        let tls = TlsSession::connect(tls_config(network, transport)?, name)
+            .map_err(|error| LinkError::Tls(error.to_string()))?;
+        let first = Some(Vec::new());
+        Ok(Self { socket, tls, websocket: None, plain: Vec::new(), out: Vec::new(), first })
+    }
+
     /// Until frames may be sent.
     async fn prepare(&mut self, address: &str, transport: Transport) -> Result<(), LinkError> {
         self.handshake().await?;

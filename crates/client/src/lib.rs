@@ -56,6 +56,7 @@ mod fixtures;
 mod link;
 pub mod membership;
 mod meter;
+mod reach;
 mod stream;
 mod ways;
 
@@ -67,5 +68,6 @@ pub use error::{LinkError, OpenError};
 pub use link::{Contract, IncomingOpen, Link, MAX_INCOMING, OpenRequest, Opens, Phase, SealedOpen};
 pub use membership::{Glance, Joining, Membership, MembershipError};
 pub use meter::{Counter, Meter};
+pub use reach::{Reach, reach};
 pub use stream::{SpliceEnd, SpliceLimits, SpliceReport, Stream};
 pub use ways::{HttpProxy, ProxyError, Transport, Ways};

@@ -14,12 +14,15 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::{Connected, Disconnected, Document, Store, StoreError};
 use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
 use trust::{DocumentError, KeyRing, NetworkId, RelayId, RevocationList};
 
 /// How often the key ring and the revocations are read: the greatest time after which a revocation holds.
 pub const KEYS_INTERVAL: Duration = Duration::from_secs(10);
 /// A client that shows an unknown key makes them be read at once, but not more often than this.
 const LEAST_INTERVAL: Duration = Duration::from_secs(2);
+/// Another relay has so long to answer when this one looks for it.
+const REACH_LIMIT: Duration = Duration::from_secs(2);
 const KEY_RING_FILE: &str = "keyring.jws";
 const REVOCATIONS_FILE: &str = "revocations.jws";
 
@@ -55,6 +58,25 @@ impl Records for Database {
             tracing::debug!(%error, "connections of earlier starts are not closed yet");
         }
         Ok(beaten)
+    }
+
+    async fn tell_of_others(&self) -> Result<(), RecordError> {
+        let network = self.store.network();
+        let asked = self.store.relays_in_doubt(self.relay).await?;
+        let mut looking: JoinSet<_> = asked
+            .into_iter()
+            .map(|(relay, address)| async move {
+                (relay, client::reach(&address, network, REACH_LIMIT).await == client::Reach::Answers)
+            })
+            .collect();
+        let mut words = Vec::new();
+        while let Some(looked) = looking.join_next().await {
+            words.extend(looked);
+        }
+        if !words.is_empty() {
+            self.store.tell_of_relays(self.relay, words).await?;
+        }
+        Ok(())
     }
 
     async fn presence(&self, epoch: u64, presence: &[Presence]) -> Result<(), RecordError> {

@@ -37,6 +37,12 @@ pub trait Records: Send + Sync + 'static {
     /// That the relay lives.
     fn beat(&self, beat: Beat) -> impl Future<Output = Result<Beaten, RecordError>> + Send;
 
+    /// Looks whether other relays can be reached from here that do not beat, and writes down what was found: nobody is declared
+    /// dead whom a peer still reaches.
+    fn tell_of_others(&self) -> impl Future<Output = Result<(), RecordError>> + Send {
+        async { Ok(()) }
+    }
+
     /// Who has come and gone, in order; at most [`MAX_BATCH`].
     fn presence(
         &self,

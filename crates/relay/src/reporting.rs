@@ -58,6 +58,7 @@ impl<R: Records> Reporting<R> {
             spawn(Box::pin(Rc::clone(&reporting).send_usage())),
             spawn(Box::pin(Rc::clone(&reporting).send_presence())),
             spawn(Box::pin(Rc::clone(&reporting).beat())),
+            spawn(Box::pin(Rc::clone(&reporting).tell_of_others())),
         ];
         *reporting.tasks.borrow_mut() = tasks;
         reporting
@@ -197,15 +198,27 @@ impl<R: Records> Reporting<R> {
                 draining: self.hub.draining.get(),
             };
             // The next beat comes anyway.
-            if let Ok(beaten) = failed("beat", timeout(RECORD_LIMIT, self.records.beat(beat)).await) {
-                if std::mem::replace(&mut is_known, true) && beaten == Beaten::New {
-                    tracing::warn!(
-                        "this relay's record had vanished and is back; whoever is connected is reported again"
-                    );
-                    self.hub.note_all_present();
-                }
+            if let Ok(beaten) = failed("beat", timeout(RECORD_LIMIT, self.records.beat(beat)).await)
+                && std::mem::replace(&mut is_known, true)
+                && beaten == Beaten::New
+            {
+                tracing::warn!(
+                    "this relay's record had vanished and is back; whoever is connected is reported again"
+                );
+                self.hub.note_all_present();
             }
             tokio::time::sleep(Duration::from_millis(config.beat_interval_ms)).await;
+        }
+    }
+
+    /// As often as it beats: others whose beats are missed may be reached from here.
+    async fn tell_of_others(self: Rc<Self>) {
+        let interval = Duration::from_millis(self.hub.config.beat_interval_ms);
+        loop {
+            tokio::time::sleep(interval.mul_f64(0.75 + fastrand::f64() / 2.0)).await;
+            if let Ok(Err(error)) = timeout(RECORD_LIMIT, self.records.tell_of_others()).await {
+                tracing::debug!(error, "nothing was told of other relays");
+            }
         }
     }
 

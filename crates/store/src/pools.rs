@@ -3,7 +3,7 @@
 use trust::{BlobHash, ClientId, PublicIdentity};
 
 use crate::clients::identity;
-use crate::relays::{live, number, unsigned};
+use crate::relays::{NOT_REMOVED, live, number, unsigned};
 use crate::session::{Session, values};
 use crate::time::{from_ms, to_ms};
 use crate::{Store, StoreError};
@@ -106,13 +106,12 @@ impl Store {
                     let sql = format!(
                         "WITH live AS MATERIALIZED ({live})
                          SELECT c.client, l.epoch, c.identity, l.address, c.country, l.connected_at,
-                             EXISTS (SELECT FROM exit_record e WHERE e.provider = c.client AND e.opened_at > $3)
+                             EXISTS (SELECT FROM exit_record e WHERE e.provider = c.client AND e.opened_at > $2)
                          FROM live l JOIN client c USING (client) JOIN account a USING (account)
                          WHERE c.role = 1 AND c.disabled_at IS NULL AND a.disabled_at IS NULL LIMIT {MOST_LIVE}"
                     );
                     let values = values![
                         &network[..] => BYTEA,
-                        from_ms(now_ms.saturating_sub(relay_silence_ms)) => TIMESTAMPTZ,
                         from_ms(now_ms.saturating_sub(VERIFIED_MS)) => TIMESTAMPTZ,
                     ];
                     for row in session.rows(&sql, &values).await? {
@@ -277,14 +276,16 @@ async fn relays(
     relay_silence_ms: u64,
     settling_ms: u64,
 ) -> Result<LiveNetwork, StoreError> {
-    let sql = "SELECT
+    let sql = format!(
+        "SELECT
             count(*) FILTER (WHERE b.beat_at > $2),
             count(*) FILTER (WHERE b.beat_at > $2 AND b.started_at > $3),
             count(*),
             (SELECT count(*) FROM client c JOIN network o USING (network) WHERE o.name = $1 AND c.role = 1
                 AND c.disabled_at IS NULL)
         FROM relay_beat b JOIN network n USING (network)
-        WHERE n.name = $1 AND b.beat_at > $4 AND NOT b.draining";
+        WHERE n.name = $1 AND b.beat_at > $4 AND NOT b.draining AND {NOT_REMOVED}"
+    );
     let values = values![
         network => BYTEA,
         from_ms(now_ms.saturating_sub(relay_silence_ms)) => TIMESTAMPTZ,
@@ -292,7 +293,7 @@ async fn relays(
         from_ms(now_ms.saturating_sub(KNOWN_MS)) => TIMESTAMPTZ,
     ];
     let mut found = LiveNetwork::default();
-    if let Some(row) = session.row(sql, &values).await? {
+    if let Some(row) = session.row(&sql, &values).await? {
         let count = |place: usize| u32::try_from(row.get::<_, i64>(place)).unwrap_or(u32::MAX);
         (found.relays_fresh, found.relays_settling, found.relays_known) = (count(0), count(1), count(2));
         found.registered = unsigned(row.get(3));

@@ -7,6 +7,7 @@
 mod lane;
 mod lanes;
 mod pools;
+mod relays;
 
 use std::future::Future;
 use std::path::Path;
@@ -16,6 +17,8 @@ use store::{ConfigError, DatabaseConfig, DatabaseConfigError};
 use trust::NetworkId;
 
 use lane::Lane;
+use relays::Watch;
+use uuid::Uuid;
 
 /// `worker.toml`.
 #[derive(Clone, Debug, Deserialize)]
@@ -29,13 +32,16 @@ pub struct Config {
     /// How often reports that came late are looked for, ms.
     #[serde(default = "late_every_ms")]
     pub late_every_ms: u64,
+    /// How often relays beat: their `beat_interval_ms`. Everything that is said of a silent one is a multiple of it.
+    #[serde(default = "relay_beat_ms")]
+    pub relay_beat_ms: u64,
     /// How often rows past their keep are looked for, ms.
     #[serde(default = "sweep_every_ms")]
     pub sweep_every_ms: u64,
     /// The longest time between two looks at who is connected, to build pools from, ms; a small network is looked at more often.
     #[serde(default = "pools_every_ms")]
     pub pools_every_ms: u64,
-    /// A relay that has not beaten for this long has nobody, ms.
+    /// If many relays have not beaten for this long, ms, no pools are published.
     #[serde(default = "relay_silence_ms")]
     pub relay_silence_ms: u64,
     /// The way to the database.
@@ -50,6 +56,7 @@ impl Config {
             network,
             settle_every_ms: settle_every_ms(),
             late_every_ms: late_every_ms(),
+            relay_beat_ms: relay_beat_ms(),
             sweep_every_ms: sweep_every_ms(),
             pools_every_ms: pools_every_ms(),
             relay_silence_ms: relay_silence_ms(),
@@ -72,6 +79,10 @@ fn settle_every_ms() -> u64 {
 
 fn late_every_ms() -> u64 {
     15_000
+}
+
+fn relay_beat_ms() -> u64 {
+    5_000
 }
 
 fn sweep_every_ms() -> u64 {
@@ -98,11 +109,15 @@ pub async fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(
     let sweep = Lane::new("sweep", config.sweep_every_ms);
     let pools = Lane::new("pools", pools::LEAST_EVERY_MS.min(config.pools_every_ms));
     let builder = pools::Builder::new(config.relay_silence_ms, config.pools_every_ms);
+    let watch = Watch::new(store.clone(), Uuid::new_v4(), config.relay_beat_ms);
+    let relays = Lane::new("relays", watch.look_every_ms());
     tokio::select! {
         () = settle.run(|| lanes::settle(&store)) => {}
         () = late.run(|| lanes::late(&store)) => {}
         () = sweep.run(|| lanes::sweep(&store)) => {}
-        () = pools.run(|| builder.turn(&store)) => {}
+        () = pools.run(|| builder.turn(&store, watch.holds_for_many())) => {}
+        () = watch.run() => {}
+        () = relays.run(|| watch.judge()) => {}
         () = shutdown => {}
     }
     store.pool().close();

@@ -31,7 +31,8 @@ impl Builder {
 
     /// Looks who is connected, if it is time to, and publishes a generation if that has changed. One that must not be believed is not
     /// published: the last one stays, and is said to be held.
-    pub(crate) async fn turn(&self, store: &Store) -> Result<Left, StoreError> {
+    /// `reaper_holds`: many relays are late at once.
+    pub(crate) async fn turn(&self, store: &Store, reaper_holds: bool) -> Result<Left, StoreError> {
         let now_ms = unix_ms();
         let due_ms = self.due_ms.load(Ordering::Relaxed);
         // A clock that was set back does not stop the building.
@@ -41,7 +42,8 @@ impl Builder {
         let network = store.live_network(now_ms, self.relay_silence_ms, SETTLING_MS).await?;
         let every_ms = every_ms(network.providers.len(), self.longest_every_ms);
         let last = store.generation().await?;
-        self.publish(store, &network, last, now_ms, every_ms).await?;
+        let inputs = inputs(&network, reaper_holds);
+        self.publish(store, &network, &inputs, last, now_ms, every_ms).await?;
         self.due_ms.store(now_ms + every_ms, Ordering::Relaxed);
         Ok(Left::Nothing)
     }
@@ -50,6 +52,7 @@ impl Builder {
         &self,
         store: &Store,
         network: &LiveNetwork,
+        inputs: &Inputs,
         last: Option<Generation>,
         now_ms: u64,
         every_ms: u64,
@@ -59,7 +62,7 @@ impl Builder {
         if let Some(last) = &last {
             let before: Vec<Before> = last.pools.iter().filter_map(before).collect();
             let counts: Vec<_> = pools.iter().map(|pool| (pool.name, pool.counts)).collect();
-            if let Err(held) = pool::judge(&before, &counts, &inputs(network)) {
+            if let Err(held) = pool::judge(&before, &counts, inputs) {
                 if last.held_cause.is_none() {
                     tracing::warn!(number = last.number, %held, "the last generation of pools is kept");
                 }
@@ -132,12 +135,12 @@ fn before(row: &PoolRow) -> Option<Before> {
     Some(Before { name, connected: row.connected })
 }
 
-fn inputs(network: &LiveNetwork) -> Inputs {
+fn inputs(network: &LiveNetwork, reaper_holds: bool) -> Inputs {
     Inputs {
         relays_fresh: network.relays_fresh,
         relays_settling: network.relays_settling,
         relays_known: network.relays_known,
-        reaper_holds: false,
+        reaper_holds,
     }
 }
 
