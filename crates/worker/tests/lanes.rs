@@ -214,7 +214,7 @@ async fn pools_are_built_and_a_list_that_is_emptied_while_no_relay_beats_is_not_
     let started_at_ms = unix_ms() - 600_000;
     let beat =
         Beat { relay, epoch: 1, address: "relay:443".into(), connections: 1, draining: false, started_at_ms };
-    assert!(store.beat(beat.clone()).await.unwrap());
+    assert_eq!(store.beat(beat.clone()).await.unwrap(), store::Beaten::New);
     let came = Connected { client: provider, epoch: 9, software: String::new(), at_ms: unix_ms() };
     store.record_connections(relay, 1, vec![came], Vec::new()).await.unwrap();
     let running = tokio::spawn(worker::run(house.config(), std::future::pending()));
@@ -225,14 +225,17 @@ async fn pools_are_built_and_a_list_that_is_emptied_while_no_relay_beats_is_not_
     let listed = selection::pool::decode(&blob).unwrap();
     assert_eq!((listed[0].provider, listed[0].epoch, &*listed[0].relay), (provider.0, 9, "relay:443"));
 
+    // No relay beats: that alone changes nothing. But what the records lose meanwhile is not believed.
     house.postgres.admin("update relay_beat set beat_at = now() - interval '2 minutes'").unwrap();
+    house.postgres.admin("update connection set disconnected_at = now()").unwrap();
     let held = house.generation("the hold", |generation| generation.held_cause.is_some()).await;
     assert_eq!((held.number, held.pools.len()), (first.number, 2));
     let cause = held.held_cause.unwrap();
     assert!(cause.contains("would go from 1 to 0 providers, and 0 of 1 relays beat"), "{cause}");
 
-    // It beats again: the list is believed again, without a new generation.
-    assert!(store.beat(beat).await.unwrap());
+    // It beats again, and has its clients: the list is believed again, without a new generation.
+    house.postgres.admin("update connection set disconnected_at = null").unwrap();
+    assert_ne!(store.beat(beat).await.unwrap(), store::Beaten::Superseded);
     let free = house.generation("the end of the hold", |generation| generation.held_cause.is_none()).await;
     assert_eq!(free.number, first.number);
     // And an end that is true is told.
