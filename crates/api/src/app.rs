@@ -19,6 +19,7 @@ use crate::guesses::{Guesses, Neighbourhood};
 use crate::known::KnownClients;
 use crate::lookups::Lookups;
 use crate::memory::Memory;
+use crate::offline::Offline;
 use crate::passwords::{NoRandomness, hash_password};
 use crate::pools::PoolKeeper;
 use crate::routes;
@@ -46,6 +47,9 @@ pub enum RunError {
     /// The certificate.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
+    /// `offline_after_ms` makes no sense.
+    #[error("offline_after_ms is 0: every pause of the database would be an outage")]
+    OfflineAfter,
     /// The address to listen on.
     #[error("cannot listen on {address}: {source}")]
     Listen {
@@ -76,6 +80,8 @@ pub(crate) struct App {
     pub(crate) pools: PoolKeeper,
     /// Clients that the database has vouched for.
     pub(crate) known: KnownClients,
+    /// For the time without the database.
+    pub(crate) offline: Offline,
     pub(crate) certificate: RoleCertificate,
     pub(crate) requests: Semaphore,
     /// Wrong codes and passwords, by where they come from.
@@ -104,6 +110,9 @@ pub(crate) enum Refused {
 
 impl App {
     pub(crate) fn build(config: &Config) -> Result<Self, RunError> {
+        if config.offline_after_ms == 0 {
+            return Err(RunError::OfflineAfter);
+        }
         let store = config.database.open(config.network)?;
         let certificate = RoleCertificate::from_pem(
             &read_text(&config.certificate)?,
@@ -127,6 +136,7 @@ impl App {
             documents,
             pools,
             known: KnownClients::new(config.state_folder.clone(), clock::unix_ms()),
+            offline: Offline::open(config.network, config.state_folder.as_deref(), config.offline_after_ms),
             certificate,
             requests: Semaphore::new(MOST_REQUESTS),
             guesses: Mutex::default(),

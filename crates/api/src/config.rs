@@ -26,8 +26,15 @@ pub struct Config {
     /// Where the signed documents are kept, for a start without the database.
     #[serde(default)]
     pub state_folder: Option<PathBuf>,
+    /// A database that has given no answer for this long is gone, ms: known accounts get one block without it.
+    #[serde(default = "offline_after_ms")]
+    pub offline_after_ms: u64,
     /// The way to the database.
     pub database: DatabaseConfig,
+}
+
+fn offline_after_ms() -> u64 {
+    15_000
 }
 
 impl Config {

@@ -14,6 +14,7 @@ mod known;
 mod lookups;
 mod memory;
 mod neighbours;
+mod offline;
 mod openapi;
 mod passwords;
 mod pools;

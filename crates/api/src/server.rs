@@ -88,6 +88,7 @@ pub(crate) async fn serve(
         () = app.documents.keep(&app.store) => {}
         () = app.pools.keep(&app.store, &app.token_key) => {}
         () = keep_known(&app) => {}
+        () = app.offline.keep(&app.store, &app.known) => {}
         () = shutdown => {}
     }
     drop(listener);
@@ -96,6 +97,7 @@ pub(crate) async fn serve(
     if timeout(DRAIN_LIMIT, places.acquire_many(everybody)).await.is_err() {
         tracing::warn!("requests were cut off at the end");
     }
+    app.offline.save().await;
     app.store.pool().close();
     app.pools.save_now();
     app.known.save();

@@ -2,7 +2,9 @@
 //!
 //! A scenario is a function over a [`Stage`]; the list is [`ALL`].
 
+mod bill;
 mod database;
+mod killed;
 mod picture;
 mod report;
 mod stage;
@@ -82,6 +84,18 @@ pub const ALL: &[Scenario] = &[
         about: "a relay with many providers is killed: all come back, spread, and streams flow again",
         seconds: 60,
         run: Run::OnNetwork { size: database::size, run: database::reconnect_storm },
+    },
+    Scenario {
+        name: "relay-killed",
+        about: "a relay is killed at 10 seeded points (200 in the long form): little use is lost, and none charged twice",
+        seconds: 60,
+        run: Run::OnNetwork { size: killed::size, run: killed::relay },
+    },
+    Scenario {
+        name: "database-restarts",
+        about: "PostgreSQL is stopped and started under traffic: every byte is billed, once",
+        seconds: 50,
+        run: Run::OnNetwork { size: killed::size, run: killed::database },
     },
 ];
 

@@ -13,3 +13,13 @@ fn holds(name: &str) {
 fn all_come_back_after_a_relay_was_killed() {
     holds("reconnect-storm");
 }
+
+#[test]
+fn a_relay_that_is_killed_loses_little_use_and_none_is_charged_twice() {
+    holds("relay-killed");
+}
+
+#[test]
+fn every_byte_is_billed_once_though_the_database_comes_and_goes() {
+    holds("database-restarts");
+}

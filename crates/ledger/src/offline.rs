@@ -49,17 +49,23 @@ pub fn offline_block_bytes(last: u64) -> u64 {
 #[derive(Debug)]
 pub struct Allowances<P> {
     after_ms: u64,
-    answered_at_ms: u64,
+    /// The first question that the database has not answered.
+    asked_at_ms: Option<u64>,
     /// After an outage: until when allowances still begin.
     closes_at_ms: u64,
     given: HashMap<P, u64>,
 }
 
 impl<P: Eq + Hash> Allowances<P> {
-    /// A book of a process that starts now; its database counts as silent after `after_ms` without an answer.
+    /// A book whose database counts as silent when it has owed an answer for longer than `after_ms`.
     #[must_use]
-    pub fn new(after_ms: u64, now_ms: u64) -> Self {
-        Self { after_ms, answered_at_ms: now_ms, closes_at_ms: now_ms, given: HashMap::new() }
+    pub fn new(after_ms: u64) -> Self {
+        Self { after_ms, asked_at_ms: None, closes_at_ms: 0, given: HashMap::new() }
+    }
+
+    /// The database is asked for something.
+    pub fn asked(&mut self, now_ms: u64) {
+        self.asked_at_ms.get_or_insert(now_ms);
     }
 
     /// The database has taken something. An outage, if there was one, is over.
@@ -67,13 +73,13 @@ impl<P: Eq + Hash> Allowances<P> {
         if self.is_silent(now_ms) {
             self.closes_at_ms = now_ms.saturating_add(ALLOWANCE_GRACE_MS);
         }
-        self.answered_at_ms = now_ms;
+        self.asked_at_ms = None;
     }
 
-    /// The database has given no answer for so long that this is an outage.
+    /// The database has owed an answer for so long that this is an outage.
     #[must_use]
     pub fn is_silent(&self, now_ms: u64) -> bool {
-        now_ms.saturating_sub(self.answered_at_ms) > self.after_ms
+        self.asked_at_ms.is_some_and(|asked_at_ms| now_ms.saturating_sub(asked_at_ms) > self.after_ms)
     }
 
     /// Whether allowances begin now: in an outage, and for [`ALLOWANCE_GRACE_MS`] after it.

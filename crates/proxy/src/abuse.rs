@@ -91,12 +91,12 @@ pub(crate) async fn keep<C: Control>(
                     tracing::error!(cause = answer.cause, count, "the api refused exit records");
                     break;
                 }
-                ControlError::Silent(_) if records.is_closed() => {
+                ControlError::Silent(_) | ControlError::Unable(_) if records.is_closed() => {
                     let count = report.exits.len() + records.len();
                     tracing::error!(count, "exit records are lost: the api takes none, and this proxy stops");
                     return;
                 }
-                ControlError::Silent(_) => sleep(PAUSE).await,
+                ControlError::Silent(_) | ControlError::Unable(_) => sleep(PAUSE).await,
             }
         }
     }

@@ -303,7 +303,7 @@ impl<C: Control> Accounts<C> {
             unused < FORGOTTEN_AFTER || Arc::strong_count(account) > 1
         });
         for name in names {
-            if let Err(error @ ControlError::Silent(_)) = self.ask(&name).await {
+            if let Err(error @ (ControlError::Silent(_) | ControlError::Unable(_))) = self.ask(&name).await {
                 tracing::debug!(%error, "logins stay as they were last known");
                 // The others would hear the same.
                 return;

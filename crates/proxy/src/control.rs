@@ -17,6 +17,9 @@ pub enum ControlError {
     /// A definite no.
     #[error("the api refused: {}", .0.cause)]
     Refused(ErrorAnswer),
+    /// It answers that it cannot say now, why, and when to come back.
+    #[error("the api cannot say: {}", .0.cause)]
+    Unable(ErrorAnswer),
     /// Nobody answers, or nothing that makes sense. Worth another try, later.
     #[error("{0}")]
     Silent(String),
@@ -26,6 +29,7 @@ impl From<ApiError> for ControlError {
     fn from(error: ApiError) -> Self {
         match error {
             ApiError::Refused(answer) if answer.code.http_status() < 500 => Self::Refused(answer),
+            ApiError::Refused(answer) => Self::Unable(answer),
             error => Self::Silent(error.to_string()),
         }
     }

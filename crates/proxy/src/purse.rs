@@ -168,6 +168,8 @@ pub(crate) enum Outcome {
     Granted(ContractAnswer),
     /// The api says no.
     Refused(ErrorAnswer),
+    /// The api cannot say now: its database is gone, or it has too much to do.
+    Unable(ErrorAnswer),
     /// Nobody answers.
     Silent,
 }
@@ -252,13 +254,24 @@ impl Purse {
                 self.refused = Some((refusal, now + asked.min(REFUSED_FOR_AT_MOST)));
                 None
             }
+            Outcome::Unable(answer) => {
+                let asked = answer.retry_after_ms.map_or(FIRST_PAUSE, Duration::from_millis);
+                let cause = format!("{}; this account has no bytes left here", answer.cause);
+                self.rest(cause, asked.min(GREATEST_PAUSE), now, jitter);
+                None
+            }
             Outcome::Silent => {
-                let pause = self.backoff.failed(FIRST_PAUSE, GREATEST_PAUSE, jitter);
                 let cause = "the network's api gives no answer, and this account has no bytes left here";
-                self.refused = Some((Refusal::new(Reason::Unavailable, cause), now + pause));
+                self.rest(cause.to_owned(), Duration::ZERO, now, jitter);
                 None
             }
         }
+    }
+
+    /// The question stands, and is asked again under the same name: not before the api has asked for, ever more slowly.
+    fn rest(&mut self, cause: String, asked: Duration, now: Moment, jitter: u64) {
+        let pause = self.backoff.failed(FIRST_PAUSE, GREATEST_PAUSE, jitter).max(asked);
+        self.refused = Some((Refusal::new(Reason::Unavailable, cause), now + pause));
     }
 
     /// The block that new streams are paid from.

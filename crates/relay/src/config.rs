@@ -42,6 +42,9 @@ pub struct Config {
     pub greatest_window_bytes: u32,
     /// A stream whose block of bytes is used up waits for so long for the one that follows.
     pub contract_wait_ms: u64,
+    /// A database that has owed an answer for so long is gone: contracts that are used up go on for a bounded allowance. It is asked at
+    /// least every 5 s; together that is to be less than `contract_wait_ms`.
+    pub offline_after_ms: u64,
     /// What may wait here for slow receivers, all connections together.
     pub buffer_bytes: usize,
     /// A refused client is held for so long before it is closed, so that it does not come back at once.
@@ -78,6 +81,7 @@ impl Default for Config {
             window_bytes: 256 * 1024,
             greatest_window_bytes: 4 * 1024 * 1024,
             contract_wait_ms: 10_000,
+            offline_after_ms: 4_000,
             buffer_bytes: 512 * 1024 * 1024,
             hold_refused_ms: 60_000,
             drain_deadline_ms: 600_000,
@@ -120,6 +124,15 @@ impl Config {
         }
         if self.backoff_base_ms > self.backoff_cap_ms {
             return wrong("backoff_base_ms", "is more than backoff_cap_ms");
+        }
+        if self.offline_after_ms == 0 {
+            return wrong("offline_after_ms", "every pause of the database would be an outage");
+        }
+        if self.offline_after_ms >= self.contract_wait_ms {
+            return wrong(
+                "offline_after_ms",
+                "is not less than contract_wait_ms: streams would be reset before an outage counts as one",
+            );
         }
         if self.window_bytes < 16_384 {
             return wrong("window_bytes", "holds less than one frame");

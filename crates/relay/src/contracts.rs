@@ -2,6 +2,8 @@
 //!
 //! The count here is the bill: it goes to the usage journal as what was added since the last time.
 
+use clock::Clock;
+use ledger::Allowances;
 use link::Code;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -19,7 +21,13 @@ pub(crate) struct Contract {
     pub opener: ClientId,
     bytes: u64,
     expires_at_s: u64,
+    /// Of the block.
     used: Cell<u64>,
+    /// What was carried on the allowance, and what is left of that; `None` before there is one.
+    beyond: Cell<u64>,
+    allowance: Cell<Option<u64>>,
+    /// The api gave it without its database: nothing is allowed on top of it.
+    offline: bool,
     journalled: Cell<u64>,
     sequence: Cell<u64>,
     /// The block that goes on for it.
@@ -39,10 +47,17 @@ pub struct Usage {
 }
 
 /// All that is known.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Contracts {
     known: RefCell<HashMap<ContractId, Rc<Contract>>>,
     dirty: RefCell<Vec<Rc<Contract>>>,
+    /// What may be carried while the database gives no answer.
+    allowances: RefCell<Allowances<AccountId>>,
+    /// The time that [`Self::allowances`] goes by, ms.
+    clock: Clock,
+    /// Allowances that were begun, and what was carried on them.
+    pub allowed: Cell<u64>,
+    pub allowed_bytes: Cell<u64>,
 }
 
 impl Contract {
@@ -57,7 +72,7 @@ impl Contract {
         if at.room(now_ms) < bytes {
             return Self::spend_across(at, bytes, contracts, now_ms);
         }
-        at.add(bytes, contracts);
+        at.add(bytes, at.goes_beyond(), contracts);
         Ok(())
     }
 
@@ -68,22 +83,35 @@ impl Contract {
         loop {
             let part = rest.min(here.room(now_ms));
             rest -= part;
-            parts.push((Rc::clone(&here), part));
+            parts.push((Rc::clone(&here), part, here.goes_beyond()));
             if rest == 0 {
                 break;
             }
-            let next = here.payer_after(now_ms).ok_or(Code::ContractSpent)?;
-            here = next;
+            if let Some(next) = here.payer_after(now_ms) {
+                here = next;
+            } else {
+                here = here.last();
+                // Once for a contract; then it has room, and there is another round.
+                if !contracts.allow(&here) {
+                    return Err(Code::ContractSpent);
+                }
+            }
         }
-        for (contract, part) in parts {
-            contract.add(part, contracts);
+        for (contract, part, goes_beyond) in parts {
+            contract.add(part, goes_beyond, contracts);
         }
         *at = here;
         Ok(())
     }
 
-    fn add(self: &Rc<Self>, bytes: u64, contracts: &Contracts) {
-        self.used.set(self.used.get() + bytes);
+    fn add(self: &Rc<Self>, bytes: u64, goes_beyond: bool, contracts: &Contracts) {
+        if goes_beyond {
+            self.beyond.set(self.beyond.get() + bytes);
+            self.allowance.set(self.allowance.get().map(|left| left.saturating_sub(bytes)));
+            contracts.allowed_bytes.set(contracts.allowed_bytes.get() + bytes);
+        } else {
+            self.used.set(self.used.get() + bytes);
+        }
         if bytes > 0 && !self.dirty.replace(true) {
             contracts.dirty.borrow_mut().push(Rc::clone(self));
         }
@@ -123,7 +151,20 @@ impl Contract {
     }
 
     fn room(&self, now_ms: u64) -> u64 {
-        if self.has_expired(now_ms) { 0 } else { self.bytes - self.used.get().min(self.bytes) }
+        match self.allowance.get() {
+            Some(left) => left,
+            None if self.has_expired(now_ms) => 0,
+            None => self.bytes - self.used.get().min(self.bytes),
+        }
+    }
+
+    /// It is paid from its allowance: what is left of a block that has expired is not used besides.
+    fn goes_beyond(&self) -> bool {
+        self.allowance.get().is_some()
+    }
+
+    fn all_used(&self) -> u64 {
+        self.used.get() + self.beyond.get()
     }
 }
 
@@ -138,6 +179,49 @@ impl Drop for Contract {
 }
 
 impl Contracts {
+    /// The database counts as gone when it has owed an answer for so many ms.
+    pub(crate) fn new(clock: Clock, offline_after_ms: u64) -> Self {
+        let allowances = Allowances::new(offline_after_ms);
+        Self {
+            known: RefCell::default(),
+            dirty: RefCell::default(),
+            allowances: RefCell::new(allowances),
+            clock,
+            allowed: Cell::new(0),
+            allowed_bytes: Cell::new(0),
+        }
+    }
+
+    /// The database is asked to take a record.
+    pub(crate) fn database_asked(&self) {
+        self.allowances.borrow_mut().asked(ms(self.clock));
+    }
+
+    /// It has taken one.
+    pub(crate) fn database_answered(&self) {
+        self.allowances.borrow_mut().answered(ms(self.clock));
+    }
+
+    /// The database has owed an answer for so long that this is an outage.
+    pub(crate) fn is_offline(&self) -> bool {
+        self.allowances.borrow().is_silent(ms(self.clock))
+    }
+
+    /// Lets a contract, which has nothing left and nothing behind it, go on for its allowance; `false`: it may not, or had it already.
+    pub(crate) fn allow(&self, contract: &Contract) -> bool {
+        if contract.offline || contract.allowance.get().is_some() {
+            return false;
+        }
+        let begun = self.allowances.borrow_mut().begin(contract.payer, contract.bytes, ms(self.clock));
+        if let Some(bytes) = begun {
+            contract.allowance.set(Some(bytes));
+            self.allowed.set(self.allowed.get() + 1);
+            tracing::info!(contract = %contract.id, payer = %contract.payer, bytes,
+                "a contract goes on beyond its block: the database gives no answer");
+        }
+        begun.is_some()
+    }
+
     /// Takes in a contract that was verified. One that is known already stays as it is.
     pub(crate) fn show(
         &self,
@@ -163,6 +247,9 @@ impl Contracts {
             bytes: claims.bytes,
             expires_at_s: claims.expires_at_s,
             used: Cell::new(0),
+            beyond: Cell::new(0),
+            allowance: Cell::new(None),
+            offline: claims.offline,
             journalled: Cell::new(0),
             sequence: Cell::new(0),
             next: RefCell::new(None),
@@ -176,6 +263,8 @@ impl Contracts {
                 return Err(Code::ContractInvalid);
             }
             *next = Some(Rc::clone(&contract));
+            // What is held pays from now on.
+            before.allowance.set(before.allowance.get().map(|_| 0));
         }
         known.insert(contract.id, contract);
         Ok(())
@@ -196,8 +285,9 @@ impl Contracts {
         let mut records = Vec::with_capacity(dirty.len());
         for contract in dirty {
             contract.dirty.set(false);
-            let bytes = contract.used.get() - contract.journalled.get();
-            contract.journalled.set(contract.used.get());
+            let used = contract.all_used();
+            let bytes = used - contract.journalled.get();
+            contract.journalled.set(used);
             contract.sequence.set(contract.sequence.get() + 1);
             records.push(Usage { contract: contract.id, sequence: contract.sequence.get(), bytes });
         }
@@ -206,10 +296,15 @@ impl Contracts {
 
     /// Forgets what is over: expired, or used up with nothing behind it and no stream on it.
     pub(crate) fn sweep(&self, now_ms: u64) {
+        self.allowances.borrow_mut().sweep(ms(self.clock));
         self.known.borrow_mut().retain(|_, contract| {
             contract.dirty.get() || Rc::strong_count(contract) > 1 || contract.expires_at_s > now_ms / 1_000
         });
     }
+}
+
+fn ms(clock: Clock) -> u64 {
+    clock.now().as_micros() / 1_000
 }
 
 #[cfg(test)]

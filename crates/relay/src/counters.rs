@@ -32,6 +32,16 @@ pub struct Status {
     pub queued_bytes: usize,
     /// Contracts that are known.
     pub contracts: usize,
+    /// The database gives no answer: contracts that are used up go on for their allowance.
+    pub offline: bool,
+    /// Contracts that were allowed to go on beyond their block since the start.
+    pub allowances: u64,
+    /// Bytes that were carried so.
+    pub allowance_bytes: u64,
+    /// Bytes of use that the usage journal has taken since the start. What is not in it is lost if the relay is killed.
+    pub journalled_bytes: u64,
+    /// How long the disk took to take the last of them, ms.
+    pub journal_write_ms: u64,
     /// Refused clients that are held.
     pub held: usize,
     /// Connections that wait for their handshake, and those that are in it.

@@ -72,6 +72,10 @@ pub(crate) struct Hub {
     pub draining: Cell<bool>,
     /// Usage cannot be written down: nothing new is begun.
     pub journal_full: Cell<bool>,
+    /// What is on the disk or further: bytes that no end of this process can lose.
+    pub journalled_bytes: Cell<u64>,
+    /// How long the disk took for the last write, ms.
+    pub journal_write_ms: Cell<u64>,
     clients: RefCell<HashMap<ClientId, Rc<Connection>>>,
     /// Connections that were told to go, and whose client has come back: their streams may end.
     aside: RefCell<Vec<Weak<Connection>>>,
@@ -87,17 +91,21 @@ pub(crate) struct Hub {
 
 impl Hub {
     pub(crate) fn new(config: Config, relay: RelayId, keys: watch::Receiver<Arc<Keys>>) -> Rc<Self> {
+        let clock = Clock::start();
+        let contracts = Contracts::new(clock, config.offline_after_ms);
         Rc::new(Self {
             config,
             relay,
-            clock: Clock::start(),
+            clock,
             counters: Counters::default(),
-            contracts: Contracts::default(),
+            contracts,
             keys,
             held: Cell::new(0),
             waiting: Cell::new(0),
             draining: Cell::new(false),
             journal_full: Cell::new(false),
+            journalled_bytes: Cell::new(0),
+            journal_write_ms: Cell::new(0),
             clients: RefCell::default(),
             aside: RefCell::default(),
             providers: Cell::new(0),
@@ -167,6 +175,11 @@ impl Hub {
             streams: self.streams.get(),
             queued_bytes: self.queued.get(),
             contracts: self.contracts.len(),
+            offline: self.contracts.is_offline(),
+            allowances: self.contracts.allowed.get(),
+            allowance_bytes: self.contracts.allowed_bytes.get(),
+            journalled_bytes: self.journalled_bytes.get(),
+            journal_write_ms: self.journal_write_ms.get(),
             held: self.held.get(),
             waiting: self.waiting.get(),
             accepted: counters.accepted.get(),

@@ -1,6 +1,7 @@
 //! Usage into the journal and from there to the records; who came and went; that the relay lives.
 
 use crate::contracts::Usage;
+use crate::counters::add;
 use crate::hub::{Hub, Presence};
 use crate::journal::{Journal, Unsent};
 use crate::records::{Beat, Beaten, MAX_BATCH, Records};
@@ -12,6 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
+use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
 /// A record that is not written within this time is written again.
@@ -102,11 +104,16 @@ impl<R: Records> Reporting<R> {
         // If this is stopped in the middle, it is written again: a record that stands twice is counted once.
         self.unwritten.replace(usage.clone());
         let count = usage.len();
+        let bytes: u64 = usage.iter().map(|record| record.bytes).sum();
+        let begun = self.hub.clock.now();
         let written =
             self.on_journal(move |journal| journal.append(&usage).map(|()| journal.is_full())).await;
         match written {
             Ok(is_full) => {
                 self.unwritten.take();
+                add(&self.hub.journalled_bytes, bytes);
+                let took = self.hub.clock.now().since(begun);
+                self.hub.journal_write_ms.set(u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
                 if is_full && !self.hub.journal_full.get() {
                     tracing::error!(
                         "the usage journal is full: no new streams until the database has taken it"
@@ -141,8 +148,9 @@ impl<R: Records> Reporting<R> {
         })?;
         let Some(unsent) = unsent else { return Ok(false) };
         let Unsent { epoch, records, .. } = &unsent;
+        self.hub.contracts.database_asked();
         let sent = timeout(RECORD_LIMIT, self.records.usage(*epoch, records)).await;
-        failed("usage", sent)?;
+        self.heard("usage", sent)?;
         let confirmed =
             self.on_journal(move |journal| journal.confirm(&unsent).map(|()| journal.is_full())).await;
         let is_full = confirmed.map_err(|error| {
@@ -170,8 +178,9 @@ impl<R: Records> Reporting<R> {
         if batch.is_empty() {
             return Ok(false);
         }
+        self.hub.contracts.database_asked();
         let sent = timeout(RECORD_LIMIT, self.records.presence(self.epoch, &batch)).await;
-        let sent = failed("presence", sent);
+        let sent = self.heard("presence", sent);
         if sent.is_ok() {
             self.hub.forget_presence(batch.len());
         }
@@ -197,8 +206,9 @@ impl<R: Records> Reporting<R> {
                 connections: u32::try_from(self.hub.connections().len()).unwrap_or(u32::MAX),
                 draining: self.hub.draining.get(),
             };
+            self.hub.contracts.database_asked();
             // The next beat comes anyway.
-            if let Ok(beaten) = failed("beat", timeout(RECORD_LIMIT, self.records.beat(beat)).await)
+            if let Ok(beaten) = self.heard("beat", timeout(RECORD_LIMIT, self.records.beat(beat)).await)
                 && std::mem::replace(&mut is_known, true)
                 && beaten == Beaten::New
             {
@@ -222,6 +232,15 @@ impl<R: Records> Reporting<R> {
         }
     }
 
+    /// What a record has met. One that was taken says that the database is there.
+    fn heard<T>(&self, what: &str, sent: Result<Result<T, crate::RecordError>, Elapsed>) -> Result<T, ()> {
+        let sent = failed(what, sent);
+        if sent.is_ok() {
+            self.hub.contracts.database_answered();
+        }
+        sent
+    }
+
     /// The disk may be slow: it is asked from a thread beside.
     async fn on_journal<T: Send + 'static>(
         &self,
@@ -238,10 +257,7 @@ async fn pause() {
     tokio::time::sleep(RETRY_PAUSE + RETRY_PAUSE.mul_f64(fastrand::f64())).await;
 }
 
-fn failed<T>(
-    what: &str,
-    sent: Result<Result<T, crate::RecordError>, tokio::time::error::Elapsed>,
-) -> Result<T, ()> {
+fn failed<T>(what: &str, sent: Result<Result<T, crate::RecordError>, Elapsed>) -> Result<T, ()> {
     match sent {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(error)) => {

@@ -190,3 +190,75 @@ async fn a_record_that_vanishes_is_back_with_the_next_beat_and_so_are_the_client
         echo_once(&mut stream, 10_000).await;
     }
 }
+
+/// Long enough that what goes on before it is told is no outage.
+fn in_an_outage(config: &mut Config) {
+    config.offline_after_ms = 300;
+    config.contract_wait_ms = 20_000;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_the_database_gone_a_stream_goes_on_beyond_its_block_and_every_byte_is_billed_once_it_is_back() {
+    let network = Network::with(in_an_outage).await;
+    let provider = network.provider().await;
+    let proxy = network.member(Role::Proxy);
+    let link = network.connect(&proxy).await.unwrap();
+    let (block, target) = (1 << 20, echo().await);
+    let contract = network.contract(&proxy, block);
+    let (mut stream, _) = link.open(&provider.request(&contract, target)).await.unwrap();
+    network.written.0.lock().unwrap().broken = true;
+    network.until(|status| status.offline).await;
+    // There and back: three quarters of the block, and as much again.
+    for _ in 0..2 {
+        echo_once(&mut stream, (block * 3 / 8) as usize).await;
+    }
+    let status = network.until(|status| status.allowance_bytes > 0).await;
+    assert_eq!(status.allowances, 1);
+    network.written.0.lock().unwrap().broken = false;
+    let status = network.until(|status| !status.offline && status.bytes > block * 3 / 2).await;
+    for _ in 0..100 {
+        if network.written.billed() == status.bytes {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(network.written.billed(), status.bytes);
+    assert!(network.written.billed() > block);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_allowance_is_bounded_and_there_is_none_while_the_database_answers() {
+    for is_gone in [false, true] {
+        let network = Network::with(in_an_outage).await;
+        let provider = network.provider().await;
+        let proxy = network.member(Role::Proxy);
+        let link = network.connect(&proxy).await.unwrap();
+        let block = 1 << 20;
+        let contract = network.contract(&proxy, block);
+        let (mut stream, _) = link.open(&provider.request(&contract, echo().await)).await.unwrap();
+        network.written.0.lock().unwrap().broken = is_gone;
+        if is_gone {
+            network.until(|status| status.offline).await;
+        }
+        let mut back = vec![0; 16_384];
+        let far = 4 * (block + ledger::GREATEST_ALLOWANCE_BYTES);
+        let mut carried = 0;
+        let ended = loop {
+            let sent = stream.write_all(&vec![1; back.len()]).await;
+            let patience = Duration::from_secs(if is_gone { 30 } else { 3 });
+            let read = tokio::time::timeout(patience, stream.read_exact(&mut back)).await;
+            match (sent, read) {
+                (Ok(()), Ok(Ok(_))) => carried += 2 * back.len() as u64,
+                _ => break true,
+            }
+            if carried > far {
+                break false;
+            }
+        };
+        // Without an outage, the stream waits for what follows; nothing does.
+        let most = if is_gone { ledger::most_carried_bytes(block) } else { block };
+        drop(stream);
+        let bytes = network.until(|status| status.streams == 0).await.bytes;
+        assert!(ended && bytes <= most && bytes > most - 100_000, "{is_gone}: {bytes} of {most}");
+    }
+}

@@ -122,6 +122,7 @@ impl Network {
             state_folder: folder.path().join("relay"),
             usage_interval_ms: 50,
             contract_wait_ms: 100,
+            offline_after_ms: 50,
             ..Config::default()
         };
         adapt(&mut config);

@@ -38,7 +38,7 @@ pub use contracts::{Admission, Admitted, MOST_OPEN, REPORTS_MS, Verdict};
 pub use error::{ErrorKind, StoreError};
 pub use exits::{ExitFound, ExitRow};
 pub use grants::{GrantListed, NewGrant};
-pub use outages::OfflineContract;
+pub use outages::{OfflineContract, Unfit};
 pub use path::{DirectPath, PathError, PooledPath};
 pub use pools::{GENERATIONS_KEPT, Generation, LiveNetwork, LiveProvider, PoolRow};
 pub use proxy_accounts::{NewProxyAccount, ProxyAccount};

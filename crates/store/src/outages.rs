@@ -2,9 +2,10 @@
 
 use ledger::Minute;
 use trust::{AccountId, ClientId, ContractId, RequestId};
+use uuid::Uuid;
 
 use crate::contracts::REPORTS_MS;
-use crate::relays::number;
+use crate::relays::{bounded, number};
 use crate::session::values;
 use crate::time::from_ms;
 use crate::{Store, StoreError};
@@ -30,7 +31,68 @@ pub struct OfflineContract {
     pub expires_at_ms: u64,
 }
 
+/// Those who would not be admitted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unfit {
+    /// Clients that are disabled, revoked or not there, or whose account is.
+    pub clients: Vec<ClientId>,
+    /// Accounts that are disabled or not there, have no live grant, or are overdrawn.
+    pub accounts: Vec<AccountId>,
+    /// Logins that are disabled or not there.
+    pub logins: Vec<String>,
+}
+
 impl Store {
+    /// Of these, whoever would not be admitted; at most [`crate::MOST_ROWS`] of each.
+    ///
+    /// # Errors
+    /// The database's; [`StoreError::Invalid`] for more.
+    pub async fn unfit_payers(
+        &self,
+        clients: Vec<ClientId>,
+        accounts: Vec<AccountId>,
+        logins: Vec<String>,
+        now_ms: u64,
+    ) -> Result<Unfit, StoreError> {
+        bounded(clients.len().max(accounts.len()).max(logins.len()))?;
+        let network = self.network.0;
+        self.pool
+            .run("looking at payers", move |session| {
+                Box::pin(async move {
+                    let sql = "SELECT 1, t.client, NULL::text FROM unnest($2::uuid[]) AS t (client)
+                        WHERE NOT EXISTS (SELECT FROM client c JOIN network n USING (network) JOIN account a USING (account)
+                            WHERE n.name = $1 AND c.client = t.client AND c.disabled_at IS NULL AND a.disabled_at IS NULL
+                              AND NOT EXISTS (SELECT FROM revocation r WHERE r.network = c.network AND r.client = c.client))
+                        UNION ALL SELECT 2, t.account, NULL FROM unnest($3::uuid[]) AS t (account)
+                        WHERE NOT EXISTS (SELECT FROM account a JOIN network n USING (network)
+                            WHERE n.name = $1 AND a.account = t.account AND a.disabled_at IS NULL)
+                          OR NOT EXISTS (SELECT FROM byte_grant g
+                            WHERE g.account = t.account AND g.starts_at <= $5 AND g.expires_at > $5)
+                          OR EXISTS (SELECT FROM account_debt d WHERE d.account = t.account AND d.bytes > 0)
+                        UNION ALL SELECT 3, NULL, t.name FROM unnest($4::text[]) AS t (name)
+                        WHERE NOT EXISTS (SELECT FROM proxy_account p JOIN network n USING (network)
+                            WHERE n.name = $1 AND p.name = t.name AND p.disabled_at IS NULL)";
+                    let values = values![
+                        &network[..] => BYTEA,
+                        clients.iter().map(|client| client.0).collect::<Vec<Uuid>>() => UUID_ARRAY,
+                        accounts.iter().map(|account| account.0).collect::<Vec<Uuid>>() => UUID_ARRAY,
+                        logins => TEXT_ARRAY,
+                        from_ms(now_ms) => TIMESTAMPTZ,
+                    ];
+                    let mut unfit = Unfit::default();
+                    for row in session.rows(sql, &values).await? {
+                        match row.get::<_, i32>(0) {
+                            1 => unfit.clients.push(ClientId(row.get(1))),
+                            2 => unfit.accounts.push(AccountId(row.get(1))),
+                            _ => unfit.logins.push(row.get(2)),
+                        }
+                    }
+                    Ok(unfit)
+                })
+            })
+            .await
+    }
+
     /// The ledger lives: every [`ledger::PULSE_MS`]. After a pause of more than [`ledger::LEAST_GAP_MS`], holds that stood count so
     /// much longer.
     ///

@@ -399,7 +399,7 @@ fn short(text: &str) -> &str {
     text.get(..text.floor_char_boundary(64)).unwrap_or_default()
 }
 
-fn bounded(rows: usize) -> Result<(), StoreError> {
+pub(crate) fn bounded(rows: usize) -> Result<(), StoreError> {
     if rows > MOST_ROWS {
         return Err(StoreError::Invalid { what: "more than 10,000 rows in one call" });
     }

@@ -52,5 +52,6 @@ async fn answer(context: &Context, account: AccountId) -> Answer {
         starts_at_ms: grant.starts_at_ms,
         expires_at_ms: grant.expires_at_ms,
     });
-    ok(&GrantsAnswer { grants: grants.collect() })
+    let overdrawn_bytes = context.app.store.overdrawn_bytes(account).await?;
+    ok(&GrantsAnswer { grants: grants.collect(), overdrawn_bytes })
 }

@@ -94,8 +94,10 @@ pub(super) fn of(method: &Method, route: &str) -> Examples {
             }),
             json!(ProxyAccountAnswer { name: "shop".into(), secret: "…".into() }),
         ),
-        path::GRANTS if get => answer(json!(GrantsAnswer { grants: vec![grant()] })),
-        path::GRANTS => both(json!(new_grant()), json!(GrantsAnswer { grants: vec![grant()] })),
+        path::GRANTS if get => answer(json!(GrantsAnswer { grants: vec![grant()], overdrawn_bytes: 0 })),
+        path::GRANTS => {
+            both(json!(new_grant()), json!(GrantsAnswer { grants: vec![grant()], overdrawn_bytes: 0 }))
+        }
         path::ABUSE => Examples {
             answer: json!(AbuseAnswer { findings: vec![finding()], kept_since_ms: TIME_MS }),
             query: vec![

@@ -78,6 +78,7 @@ impl House {
             token_key: write("token.key", &BASE64_URL_SAFE_NO_PAD.encode(token_key.seed())),
             root_key: Some(write("root.key", &BASE64_URL_SAFE_NO_PAD.encode(root.seed()))),
             state_folder: Some(folder.path().to_owned()),
+            offline_after_ms: 15_000,
             database: DatabaseConfig {
                 url: format!("postgresql://holdfast_api@{}/{DATABASE}", relay.address()),
                 connections: 4,

@@ -78,6 +78,12 @@ impl<'a> Stage<'a> {
         if self.options.long { long } else { short }
     }
 
+    /// It runs in its long form.
+    #[must_use]
+    pub const fn is_long(&self) -> bool {
+        self.options.long
+    }
+
     /// What is random follows from it.
     #[must_use]
     pub const fn seed(&self) -> u64 {

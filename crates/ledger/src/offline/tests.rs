@@ -3,10 +3,17 @@ use proptest::prelude::*;
 use super::*;
 use crate::{FIRST_BLOCK_BYTES, GREATEST_BLOCK_BYTES};
 
-const AFTER_MS: u64 = 20_000;
+const AFTER_MS: u64 = 4_000;
 
 fn book() -> Allowances<u32> {
-    Allowances::new(AFTER_MS, 0)
+    Allowances::new(AFTER_MS)
+}
+
+/// Whose database was asked for something at 0.
+fn asked() -> Allowances<u32> {
+    let mut book = book();
+    book.asked(0);
+    book
 }
 
 #[test]
@@ -27,45 +34,47 @@ fn an_offline_block_is_as_large_as_the_last_one_within_bounds() {
 }
 
 #[test]
-fn nothing_is_allowed_while_the_database_answers() {
+fn nothing_is_allowed_while_the_database_answers_or_is_not_asked() {
     let mut book = book();
-    for now in (0..200_000).step_by(5_000) {
-        book.answered(now);
-        assert_eq!(book.begin(1, 4 * MIB, now), None, "at {now}");
+    assert_eq!(book.begin(1, 4 * MIB, 1_000_000), None);
+    for now in (1_000_000..2_000_000).step_by(5_000) {
+        book.asked(now);
+        assert_eq!(book.begin(1, 4 * MIB, now + AFTER_MS), None, "at {now}");
+        book.answered(now + AFTER_MS);
     }
 }
 
 #[test]
 fn silence_opens_allowances_and_an_answer_closes_them_a_while_later() {
-    let mut book = book();
+    let mut book = asked();
+    book.asked(AFTER_MS);
     assert_eq!(book.begin(1, 4 * MIB, AFTER_MS), None);
-    assert_eq!(book.begin(1, 4 * MIB, AFTER_MS + 1), Some(MIB));
+    assert_eq!(book.begin(1, 4 * MIB, AFTER_MS + 1), Some(MIB), "it counts from the first question");
     book.answered(100_000);
     assert!(!book.is_silent(100_000));
-    assert_eq!(book.begin(1, 4 * MIB, 100_000 + AFTER_MS), Some(MIB));
     let closed_at = 100_000 + ALLOWANCE_GRACE_MS;
-    for now in (100_000..=closed_at).step_by(5_000) {
-        book.answered(now);
-    }
+    assert_eq!(book.begin(1, 4 * MIB, closed_at - 1), Some(MIB));
+    book.asked(closed_at - 1);
+    book.answered(closed_at - 1);
     assert_eq!(book.begin(1, 4 * MIB, closed_at), None, "further answers prolong nothing");
 }
 
 #[test]
 fn a_payer_is_allowed_so_much_an_outage_however_many_contracts_there_are() {
-    let (mut book, now) = (book(), AFTER_MS + 1);
+    let (mut book, now) = (asked(), AFTER_MS + 1);
     let given: u64 = (0..100).filter_map(|_| book.begin(1, GREATEST_BLOCK_BYTES, now)).sum();
     assert_eq!(given, PAYER_ALLOWANCE_BYTES);
     assert_eq!(book.begin(2, 4 * MIB, now), Some(MIB), "another payer is none the worse");
-    for answer in (now..=now + ALLOWANCE_GRACE_MS).step_by(5_000) {
-        book.answered(answer);
-    }
-    book.sweep(now + ALLOWANCE_GRACE_MS);
-    assert_eq!(book.begin(1, 4 * MIB, 3 * now + ALLOWANCE_GRACE_MS), Some(MIB), "the next outage is another");
+    book.answered(now);
+    let over = now + ALLOWANCE_GRACE_MS;
+    book.sweep(over);
+    book.asked(over);
+    assert_eq!(book.begin(1, 4 * MIB, over + now), Some(MIB), "the next outage is another");
 }
 
 #[test]
 fn payers_are_bounded() {
-    let (mut book, now) = (book(), AFTER_MS + 1);
+    let (mut book, now) = (asked(), AFTER_MS + 1);
     let most = u32::try_from(MOST_PAYERS).unwrap();
     assert!((0..most).all(|payer| book.begin(payer, 0, now).is_some()));
     assert_eq!(book.begin(most, 0, now), None);
@@ -81,6 +90,7 @@ proptest! {
         let mut given: HashMap<u32, u64> = HashMap::new();
         for (payer, block, wait, answers) in steps {
             now += wait;
+            book.asked(now);
             if answers {
                 book.answered(now);
             }

@@ -65,6 +65,10 @@ impl<E: Exits, C: Control> Opener<E, C> {
                 outcome
             }
             Ok(Err(ControlError::Refused(answer))) => Outcome::Refused(answer),
+            Ok(Err(ControlError::Unable(answer))) => {
+                tracing::debug!(cause = answer.cause, account = %account.name, "no contract");
+                Outcome::Unable(answer)
+            }
             Ok(Err(ControlError::Silent(error))) => {
                 tracing::debug!(%error, account = %account.name, "no contract");
                 Outcome::Silent

@@ -161,3 +161,26 @@ fn a_block_that_is_over_before_it_can_be_used_is_a_refusal_with_a_pause() {
     purse.answered(&Outcome::of(answer(HOUR_MS), 5_000), ms(5_000), 0);
     block(&purse, 5_000);
 }
+
+/// The api answers, and its database does not: the customer hears that, and when to come back.
+#[test]
+fn an_api_that_cannot_say_is_asked_again_under_the_same_id_when_it_has_said_and_its_cause_is_told() {
+    let mut purse = with_block(1_000);
+    block(&purse, 0).set_spent();
+    let unable = |retry_after_ms| {
+        let cause = "the network's database gives no answer".to_owned();
+        Outcome::Unable(ErrorAnswer { code: ErrorCode::Unavailable, cause, retry_after_ms })
+    };
+    let first = purse.question("acme", ms(0), 0).unwrap();
+    purse.answered(&unable(Some(10_000)), ms(0), 0);
+    let Take::Refused(refusal) = purse.take(ms(1_000), 1_000) else { panic!("it has bytes") };
+    assert_eq!((refusal.reason, refusal.retry_after), (Reason::Unavailable, Some(Duration::from_secs(9))));
+    assert!(refusal.cause.contains("database gives no answer"), "{}", refusal.cause);
+    assert!(purse.question("acme", ms(9_999), 9_999).is_none());
+    assert_eq!(purse.question("acme", ms(10_000), 10_000).unwrap().request, first.request);
+    purse.answered(&unable(Some(u64::MAX)), ms(10_000), 0);
+    assert!(
+        purse.question("acme", ms(10_000) + GREATEST_PAUSE, 40_000).is_some(),
+        "it never stays away for good"
+    );
+}

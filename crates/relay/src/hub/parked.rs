@@ -2,7 +2,8 @@
 //!
 //! An opener asks for the next block when half of one is used; a fast stream is through the rest before the answer is here. Its
 //! frames wait: they are within the stream's credit, which is not granted anew meanwhile, so that a stream holds at most its
-//! window. The block that follows sets it going; without one in time, it is reset.
+//! window. The block that follows sets it going; without one in time, it is reset, unless the database is gone: then it may go on
+//! for an allowance.
 
 use super::inside::Route;
 use super::{Connection, Hub};
@@ -106,11 +107,25 @@ impl Connection {
         if !overdue {
             return;
         }
-        hub.counters.refuse(Code::ContractSpent);
+        let waiting = self.parked_bytes(stream);
         let mut touched = Vec::new();
-        self.cut(hub, stream, Code::ContractSpent, &mut touched);
+        let last = self.inside.borrow().routes.get(&stream).map(|route| route.contract.last());
+        // The outage may have become one while it waited.
+        if last.is_some_and(|last| last.pays(unix_ms()) || hub.contracts.allow(&last)) {
+            self.resume(hub, stream, &mut touched);
+        }
+        if self.parked_bytes(stream) >= waiting {
+            hub.counters.refuse(Code::ContractSpent);
+            self.cut(hub, stream, Code::ContractSpent, &mut touched);
+        }
         super::data::flush_all(hub, &touched);
         self.flush_from_outside(hub);
+    }
+}
+
+impl Connection {
+    fn parked_bytes(&self, stream: u32) -> usize {
+        self.inside.borrow().routes.get(&stream).map_or(0, |route| route.parked.len())
     }
 }
 

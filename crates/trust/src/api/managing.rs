@@ -238,6 +238,9 @@ pub struct GrantRequest {
 pub struct GrantsAnswer {
     /// The account's grants that have not ended, those that end first in front.
     pub grants: Vec<GrantSummary>,
+    /// What was used beyond everything that they gave: no block is given before another grant has covered it.
+    #[serde(default)]
+    pub overdrawn_bytes: u64,
 }
 
 /// A grant and what became of it.
