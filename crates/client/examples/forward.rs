@@ -55,6 +55,7 @@ async fn main() -> anyhow::Result<()> {
         family: Family::Any,
         contract,
         deadline: Duration::from_secs(10),
+        forward: false,
     };
 
     let listener = TcpListener::bind(listen).await?;

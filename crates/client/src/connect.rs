@@ -11,6 +11,7 @@ use rustls::pki_types::ServerName;
 use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tls::{MAX_PENDING_BYTES, TlsSession};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -25,6 +26,9 @@ const ADMISSION_LIMIT: Duration = Duration::from_secs(20);
 /// Where the relay has closed, what it said before is read for so long.
 const CAUSE_LIMIT: Duration = Duration::from_secs(1);
 const READ_BYTES: usize = 16 * 1024;
+
+/// Connections of this process: of two of the same start, relays keep to the later one.
+static DIALS: AtomicU64 = AtomicU64::new(1);
 
 /// Who dials, and as what.
 #[derive(Clone)]
@@ -117,6 +121,7 @@ pub(crate) async fn over(
         epoch: who.epoch,
         proof: &proof.0,
         software: &who.software,
+        dial: DIALS.fetch_add(1, Ordering::Relaxed),
     };
     let mut frame = Vec::new();
     hello.write(&mut frame);

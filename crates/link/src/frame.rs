@@ -57,6 +57,14 @@ kinds! {
     Reset = 0x15,
     /// The provider is at another relay.
     Moved = 0x16,
+    /// A relay says to another who it is.
+    Peer = 0x20,
+    /// The other takes it in.
+    Peered = 0x21,
+    /// Which providers a relay has.
+    Presence = 0x22,
+    /// How a relay stands.
+    Standing = 0x23,
 }
 
 /// The first eight bytes of a frame.

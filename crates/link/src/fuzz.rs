@@ -2,8 +2,8 @@
 
 use crate::frame::{Frame, HEADER_BYTES, Kind, MAX_FRAME_BYTES};
 use crate::message::{
-    Contract, Drain, Hello, MAX_ADDRESSES, MAX_CAUSE_BYTES, MAX_SEAL_BYTES, Moved, Open, Opened, Refuse,
-    Reset, Welcome, decode_credit,
+    Contract, Drain, Hello, MAX_ADDRESSES, MAX_CAUSE_BYTES, MAX_SEAL_BYTES, MOST_PRESENT, Moved, Open,
+    Opened, Peer, Peered, Presence, Refuse, Reset, Standing, Welcome, decode_credit,
 };
 use crate::seal::{self, Answer, Initiator, Parties, Request, Responder};
 use crate::websocket::{self, End, Handshake, MAX_HEAD_BYTES, Reader};
@@ -51,6 +51,17 @@ fn payload(kind: Kind, bytes: &[u8]) {
         Kind::Reset => drop(Reset::decode(bytes)),
         Kind::Moved => drop(Moved::decode(bytes)),
         Kind::Credit => drop(decode_credit(bytes)),
+        Kind::Peer => drop(Peer::decode(bytes)),
+        Kind::Peered => drop(Peered::decode(bytes)),
+        Kind::Presence => {
+            if let Ok(presence) = Presence::decode(bytes) {
+                let mut written = Vec::new();
+                Presence::write(presence.change, presence.providers(), &mut written);
+                let all = presence.providers().count() <= MOST_PRESENT;
+                assert_eq!(Presence::decode(&written[HEADER_BYTES..]) == Ok(presence), all);
+            }
+        }
+        Kind::Standing => drop(Standing::decode(bytes)),
         Kind::Ping | Kind::Pong | Kind::Data | Kind::Fin => {}
     }
 }

@@ -33,7 +33,9 @@ pub use heartbeat::{Beat, Heartbeat};
 /// The protocol's name in ALPN (RFC 7301).
 pub const ALPN: &[u8] = b"holdfast/1";
 /// What a relay's TLS offers in ALPN, in order of preference.
-pub const RELAY_ALPN: &[&[u8]] = &[ALPN, websocket::ALPN];
+pub const RELAY_ALPN: &[&[u8]] = &[ALPN, websocket::ALPN, PEER_ALPN];
+/// What a relay that dials another asks for in ALPN (§8).
+pub const PEER_ALPN: &[u8] = b"holdfast-relay/1";
 /// The version of this protocol.
 pub const VERSION: u8 = 1;
 /// A hello must come within this time (§3).

@@ -4,11 +4,13 @@
 
 mod connection;
 mod hello;
+mod peer;
 mod stream;
 mod welcome;
 
 pub use connection::{Contract, Drain, Refuse};
 pub use hello::Hello;
+pub use peer::{MOST_PRESENT, Peer, Peered, Presence, PresenceChange, Present, Standing};
 pub use stream::{Moved, Open, Opened, Reset, decode_credit, write_credit};
 pub use welcome::Welcome;
 

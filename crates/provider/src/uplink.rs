@@ -25,6 +25,9 @@ const SOFTWARE: &str = concat!("holdfast/", env!("CARGO_PKG_VERSION"));
 /// Between two tries to refresh a token that the relay calls expired.
 const REFRESH_TIME_MAX: Duration = Duration::from_secs(20);
 
+/// The link to a relay that drains is kept for so long beside the new one: until all relays know of that.
+const HANDOVER: Duration = Duration::from_secs(2);
+
 /// Keeps the link.
 #[derive(Debug)]
 pub(crate) struct Uplink {
@@ -43,8 +46,8 @@ pub(crate) struct Uplink {
 enum Over {
     /// No streams are wanted.
     Unwanted,
-    /// The relay wants its clients elsewhere; the link goes on for as long as its streams do.
-    Draining { spread: Duration, addresses: Vec<String> },
+    /// The relay wants its clients elsewhere; the link carries streams, new ones too, until there is another.
+    Draining { spread: Duration, addresses: Vec<String>, link: Link },
     /// It ended, or never stood.
     Ended(LinkError),
 }
@@ -87,6 +90,8 @@ impl Uplink {
             comeback.set_pace(pace);
         }
         let mut relays = Relays::default();
+        // The link to a relay that drains: it goes once the next one stands, and with its last stream.
+        let mut leaving: Option<Link> = None;
         loop {
             self.released().await;
             self.wanted().await;
@@ -103,14 +108,21 @@ impl Uplink {
                     comeback.connected(self.clock.now());
                     self.keep_pace(pace);
                     relays.welcome(&relay, &link.welcome().addresses);
+                    if let Some(leaving) = leaving.take() {
+                        tokio::spawn(async move {
+                            sleep(HANDOVER).await;
+                            drop(leaving);
+                        });
+                    }
                     self.stand(relay, link).await
                 }
                 Err(error) => Over::Ended(error),
             };
             match over {
                 Over::Unwanted => {}
-                Over::Draining { spread, addresses } => {
+                Over::Draining { spread, addresses, link } => {
                     relays.drain(addresses);
+                    leaving = Some(link);
                     let spread_us = u64::try_from(spread.as_micros()).unwrap_or(u64::MAX);
                     sleep(Duration::from_micros(fastrand::u64(..=spread_us))).await;
                 }
@@ -157,7 +169,8 @@ impl Uplink {
             match &*phase.borrow_and_update() {
                 Phase::Up => {}
                 Phase::Draining { spread, addresses, .. } => {
-                    break Over::Draining { spread: *spread, addresses: addresses.clone() };
+                    let (spread, addresses) = (*spread, addresses.clone());
+                    break Over::Draining { spread, addresses, link: link.clone() };
                 }
                 Phase::Ended(error) => break Over::Ended(error.clone()),
             }

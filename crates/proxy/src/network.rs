@@ -254,6 +254,7 @@ impl Exits for Network {
             family: wanted.family,
             contract: wanted.contract.clone(),
             deadline: wanted.patience,
+            forward: false,
         };
         let listed = Place { relay: Arc::clone(&provider.relay), epoch: provider.candidate.epoch };
         let id = provider.candidate.provider;

@@ -1,5 +1,6 @@
 //! What an operator may set.
 
+use crate::elsewhere::MAX_PEERS;
 use serde::Deserialize;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,8 +13,14 @@ pub struct Config {
     pub listen: SocketAddr,
     /// How clients reach it, `host:port`; the listening address if empty.
     pub public_address: String,
-    /// Other relays that clients are told of, `host:port`.
+    /// Other relays that clients are told of, `host:port`, besides those that this one has a link to.
     pub other_addresses: Vec<String>,
+    /// Other relays of the network that are dialled, `host:port`, besides those that the database names.
+    pub peers: Vec<String>,
+    /// What becomes of a stream that is wanted from another relay's provider.
+    pub forwarding: Forwarding,
+    /// Silence after which another relay is asked, at least; after three times as long it is given up.
+    pub peer_ping_interval_ms: u32,
     /// Where it keeps its usage journal and what it knows of keys.
     pub state_folder: PathBuf,
     /// Handshakes a second; whoever comes beyond waits in a line, or is told when to come back.
@@ -67,6 +74,9 @@ impl Default for Config {
             listen: SocketAddr::from(([127, 0, 0, 1], 8443)),
             public_address: String::new(),
             other_addresses: Vec::new(),
+            peers: Vec::new(),
+            forwarding: Forwarding::Asked,
+            peer_ping_interval_ms: 5_000,
             state_folder: PathBuf::from("relay"),
             admissions_per_second: 1_000,
             admission_line: 2_000,
@@ -93,6 +103,19 @@ impl Default for Config {
     }
 }
 
+/// Whether streams are passed on to other relays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Forwarding {
+    /// Where the opener says that it cannot go there; others are told where to go.
+    #[default]
+    Asked,
+    /// Always, if there is a link to that relay.
+    Always,
+    /// Never.
+    Never,
+}
+
 /// A configuration that cannot work.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("relay.{setting}: {reason}")]
@@ -104,6 +127,12 @@ pub struct InvalidConfig {
 }
 
 impl Config {
+    /// How clients and relays reach it.
+    #[must_use]
+    pub fn reached_at(&self) -> String {
+        if self.public_address.is_empty() { self.listen.to_string() } else { self.public_address.clone() }
+    }
+
     /// Looks for what cannot work.
     ///
     /// # Errors
@@ -121,6 +150,12 @@ impl Config {
         }
         if !(10..=60_000).contains(&self.beat_interval_ms) {
             return wrong("beat_interval_ms", "is not between 10 ms and a minute");
+        }
+        if self.peer_ping_interval_ms == 0 {
+            return wrong("peer_ping_interval_ms", "a silent relay must be asked at some time");
+        }
+        if self.peers.len() >= MAX_PEERS {
+            return wrong("peers", "names more relays than a network has");
         }
         if self.backoff_base_ms > self.backoff_cap_ms {
             return wrong("backoff_base_ms", "is more than backoff_cap_ms");

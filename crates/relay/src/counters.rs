@@ -14,6 +14,10 @@ pub(crate) struct Counters {
     pub handshakes_failed: Cell<u64>,
     pub opens: Cell<u64>,
     pub opened: Cell<u64>,
+    /// Opens that were sent to another relay.
+    pub moved: Cell<u64>,
+    /// Opens that were passed on to another relay.
+    pub forwarded: Cell<u64>,
     pub bytes: Cell<u64>,
     /// By code: hellos, opens and streams together.
     pub refused: std::cell::RefCell<BTreeMap<&'static str, u64>>,
@@ -26,6 +30,10 @@ pub struct Status {
     pub providers: usize,
     /// Connected apps and proxies.
     pub openers: usize,
+    /// Other relays to which a link stands.
+    pub relays: usize,
+    /// Providers that other relays have.
+    pub elsewhere: usize,
     /// Streams that stand.
     pub streams: usize,
     /// Bytes that wait here for slow receivers.
@@ -58,6 +66,10 @@ pub struct Status {
     pub opens: u64,
     /// Opens that a provider has taken.
     pub opened: u64,
+    /// Opens whose opener was told the provider's relay.
+    pub moved: u64,
+    /// Opens that were passed on to the provider's relay.
+    pub forwarded: u64,
     /// Bytes that have passed.
     pub bytes: u64,
     /// Refusals by code.

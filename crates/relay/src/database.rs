@@ -2,6 +2,7 @@
 
 use crate::contracts::Usage;
 use crate::door::Keys;
+use crate::elsewhere::MAX_PEERS;
 use crate::hub::Presence;
 use crate::records::{Beat, Beaten, RecordError, Records};
 use clock::unix_ms;
@@ -82,6 +83,11 @@ impl Records for Database {
     async fn presence(&self, epoch: u64, presence: &[Presence]) -> Result<(), RecordError> {
         let (came, went) = summarize(presence);
         Ok(self.store.record_connections(self.relay, epoch, came, went).await?)
+    }
+
+    async fn relays(&self) -> Result<Vec<String>, RecordError> {
+        let most = u32::try_from(MAX_PEERS).unwrap_or(u32::MAX);
+        Ok(self.store.relay_addresses(most).await?)
     }
 
     async fn usage(&self, epoch: u64, usage: &[Usage]) -> Result<(), RecordError> {

@@ -2,16 +2,18 @@
 
 mod guest;
 mod hello;
+mod peer;
 
 pub use hello::Keys;
 pub(crate) use hello::Refused;
+pub(crate) use peer::{AdmittedPeer, dial};
 
 use crate::counters::add;
 use crate::hub::{Connection, Hub, leaves, linger};
 use clock::unix_ms;
 use guest::Guest;
 use link::message::{Hello, Refuse, Welcome};
-use link::{Code, HELLO_LIMIT, websocket};
+use link::{Code, HELLO_LIMIT, Kind, PEER_ALPN, websocket};
 use rustls::ServerConfig;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -50,8 +52,16 @@ pub(crate) struct Admitted {
     pub rest: Vec<u8>,
     pub claims: ClientClaims,
     pub epoch: u64,
+    /// Which of its start's connections it is.
+    pub dial: u64,
     pub interval_ms: u32,
     pub software: Box<str>,
+}
+
+/// Who has come in.
+enum Entered {
+    Client(Admitted),
+    Peer(AdmittedPeer),
 }
 
 /// A handshake that came to nothing; nobody is owed an answer.
@@ -64,7 +74,8 @@ impl Door {
         // The handshake's own room is given back before the client's long life begins.
         let entered = Box::pin(self.enter(socket)).await;
         match entered {
-            Ok(admitted) => Connection::serve(Rc::clone(&self.hub), admitted).await,
+            Ok(Entered::Client(admitted)) => Connection::serve(Rc::clone(&self.hub), admitted).await,
+            Ok(Entered::Peer(admitted)) => Connection::serve_peer(Rc::clone(&self.hub), admitted).await,
             Err(Failed(why)) => {
                 add(&self.hub.counters.handshakes_failed, 1);
                 tracing::debug!(why, "handshake failed");
@@ -72,7 +83,7 @@ impl Door {
         }
     }
 
-    async fn enter(&self, socket: TcpStream) -> Result<Admitted, Failed> {
+    async fn enter(&self, socket: TcpStream) -> Result<Entered, Failed> {
         let config = Arc::clone(&self.tls.borrow());
         let tls = TlsSession::accept(config, true).map_err(|_| Failed("tls"))?;
         let mut guest = Guest::new(socket, tls);
@@ -87,7 +98,10 @@ impl Door {
                 return Err(failed);
             }
         }
-        let waited = timeout(HELLO_LIMIT, guest.hello()).await;
+        if guest.tls.alpn() == Some(PEER_ALPN) {
+            return self.enter_peer(guest).await;
+        }
+        let waited = timeout(HELLO_LIMIT, guest.first(Kind::Hello)).await;
         let bytes = waited.map_err(|_| Failed("no hello came"))??;
         let exported = guest.tls.export(EXPORTER_LABEL).ok_or(Failed("nothing is exported"))?;
         let payload = guest.plain[link::HEADER_BYTES..bytes].to_vec();
@@ -107,7 +121,7 @@ impl Door {
         sent.map_err(|_| Failed("the client takes nothing"))?.map_err(|_| Failed("io"))?;
         add(&self.hub.counters.admitted, 1);
         let Guest { socket, tls, websocket, .. } = guest;
-        Ok(Admitted {
+        Ok(Entered::Client(Admitted {
             socket,
             tls,
             websocket,
@@ -115,8 +129,9 @@ impl Door {
             epoch: hello.epoch,
             claims,
             interval_ms,
+            dial: hello.dial,
             software: hello.software.into(),
-        })
+        }))
     }
 
     /// A key that is not known is looked for once more, by whoever keeps the keys.
@@ -133,9 +148,9 @@ impl Door {
             }
             other => other?,
         };
-        match self.hub.client(claims.client) {
+        match self.hub.newest_epoch(claims.client) {
             // The same start may come again: its old connection is half-open.
-            Some(current) if current.epoch > hello.epoch => Err(Refused::because(
+            Some(newest) if newest > hello.epoch => Err(Refused::because(
                 Code::Superseded,
                 "a newer start of this client is connected; is its state folder used twice?",
             )),
@@ -158,13 +173,13 @@ impl Door {
             streams: config.streams_per_opener,
             window_bytes: config.window_bytes,
             greatest_window_bytes: config.greatest_window_bytes,
-            addresses: config.other_addresses.clone(),
+            addresses: self.hub.other_addresses(),
         }
     }
 
     /// The client hears why. One that should not come back is held for a while: old programs that dial on a fixed timer
     /// come back once a minute then, instead of at once.
-    async fn turn_away(&self, mut guest: Guest, refused: Refused) -> Result<Admitted, Failed> {
+    async fn turn_away<T>(&self, mut guest: Guest, refused: Refused) -> Result<T, Failed> {
         let Refused { code, cause, retry_after, .. } = refused;
         self.hub.counters.refuse(code);
         tracing::info!(%code, cause, "a client is refused");

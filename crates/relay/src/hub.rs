@@ -12,13 +12,16 @@ mod departure;
 mod inside;
 mod open;
 mod parked;
+mod peer;
 
 pub(crate) use connection::{Connection, leaves, linger};
+pub(crate) use peer::PeerLink;
 
 use crate::config::Config;
 use crate::contracts::Contracts;
 use crate::counters::{Counters, Status};
 use crate::door::Keys;
+use crate::elsewhere::Elsewhere;
 use clock::Clock;
 use deadlines::Deadlines;
 use parked::Parked;
@@ -62,6 +65,8 @@ const SHARE_DIVISOR: usize = 4;
 pub(crate) struct Hub {
     pub config: Config,
     pub relay: RelayId,
+    /// The number of this start.
+    pub epoch: u64,
     pub clock: Clock,
     pub counters: Counters,
     pub contracts: Contracts,
@@ -77,7 +82,11 @@ pub(crate) struct Hub {
     /// How long the disk took for the last write, ms.
     pub journal_write_ms: Cell<u64>,
     clients: RefCell<HashMap<ClientId, Rc<Connection>>>,
-    /// Connections that were told to go, and whose client has come back: their streams may end.
+    /// What the other relays say.
+    pub elsewhere: RefCell<Elsewhere<PeerLink>>,
+    /// Something has changed in it.
+    pub elsewhere_changed: watch::Sender<()>,
+    /// Connections whose client has come back, here or at another relay: their streams may end.
     aside: RefCell<Vec<Weak<Connection>>>,
     providers: Cell<usize>,
     streams: Cell<usize>,
@@ -90,12 +99,18 @@ pub(crate) struct Hub {
 }
 
 impl Hub {
-    pub(crate) fn new(config: Config, relay: RelayId, keys: watch::Receiver<Arc<Keys>>) -> Rc<Self> {
+    pub(crate) fn new(
+        config: Config,
+        relay: RelayId,
+        epoch: u64,
+        keys: watch::Receiver<Arc<Keys>>,
+    ) -> Rc<Self> {
         let clock = Clock::start();
         let contracts = Contracts::new(clock, config.offline_after_ms);
         Rc::new(Self {
             config,
             relay,
+            epoch,
             clock,
             counters: Counters::default(),
             contracts,
@@ -107,6 +122,8 @@ impl Hub {
             journalled_bytes: Cell::new(0),
             journal_write_ms: Cell::new(0),
             clients: RefCell::default(),
+            elsewhere: RefCell::new(Elsewhere::new(relay)),
+            elsewhere_changed: watch::Sender::new(()),
             aside: RefCell::default(),
             providers: Cell::new(0),
             streams: Cell::new(0),
@@ -172,6 +189,8 @@ impl Hub {
         Status {
             providers: self.providers.get(),
             openers: clients - self.providers.get(),
+            relays: self.elsewhere.borrow().links().count(),
+            elsewhere: self.elsewhere.borrow().providers(),
             streams: self.streams.get(),
             queued_bytes: self.queued.get(),
             contracts: self.contracts.len(),
@@ -188,6 +207,8 @@ impl Hub {
             handshakes_failed: counters.handshakes_failed.get(),
             opens: counters.opens.get(),
             opened: counters.opened.get(),
+            moved: counters.moved.get(),
+            forwarded: counters.forwarded.get(),
             bytes: counters.bytes.get(),
             refused: counters.refused.borrow().clone(),
             draining: self.draining.get(),

@@ -50,6 +50,11 @@ pub trait Records: Send + Sync + 'static {
         presence: &[Presence],
     ) -> impl Future<Output = Result<(), RecordError>> + Send;
 
+    /// How the network's relays that live are reached, `host:port`; this one may be among them.
+    fn relays(&self) -> impl Future<Output = Result<Vec<String>, RecordError>> + Send {
+        async { Ok(Vec::new()) }
+    }
+
     /// What was used at a start of this relay; at most [`MAX_BATCH`].
     fn usage(&self, epoch: u64, usage: &[Usage]) -> impl Future<Output = Result<(), RecordError>> + Send;
 }

@@ -42,11 +42,11 @@ pub(crate) struct Reporting<R> {
 }
 
 impl<R: Records> Reporting<R> {
-    pub(crate) fn start(hub: &Rc<Hub>, records: R, journal: Journal) -> Rc<Self> {
+    pub(crate) fn start(hub: &Rc<Hub>, records: Arc<R>, journal: Journal) -> Rc<Self> {
         let epoch = journal.epoch();
         let reporting = Rc::new(Self {
             hub: Rc::clone(hub),
-            records: Arc::new(records),
+            records,
             journal: Arc::new(Mutex::new(journal)),
             epoch,
             appended: Rc::new(Notify::new()),
@@ -197,12 +197,10 @@ impl<R: Records> Reporting<R> {
         let started_at_ms = unix_ms();
         let mut is_known = false;
         loop {
-            let config = &self.hub.config;
-            let public = &config.public_address;
             let beat = Beat {
                 epoch: self.epoch,
                 started_at_ms,
-                address: if public.is_empty() { config.listen.to_string() } else { public.clone() },
+                address: self.hub.config.reached_at(),
                 connections: u32::try_from(self.hub.connections().len()).unwrap_or(u32::MAX),
                 draining: self.hub.draining.get(),
             };

@@ -7,6 +7,7 @@ use crate::door::{Door, Keys};
 use crate::hub::Hub;
 use crate::journal::Journal;
 use crate::listener::{Listener, most_connections};
+use crate::peering::Peering;
 use crate::records::Records;
 use crate::reporting::Reporting;
 use clock::unix_ms;
@@ -18,7 +19,7 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::LocalSet;
-use trust::RelayId;
+use trust::{RelayId, RoleCertificate};
 
 /// Connections that the kernel may hold before they are accepted.
 const BACKLOG: u32 = 4_096;
@@ -49,6 +50,8 @@ pub struct Resources<R> {
     pub relay: RelayId,
     /// Its certificate; a new one holds for new connections.
     pub tls: watch::Receiver<Arc<ServerConfig>>,
+    /// Its role's certificate and key, which it shows to other relays; a new one holds for new links.
+    pub certificate: watch::Receiver<Arc<RoleCertificate>>,
     /// The network's keys.
     pub keys: watch::Receiver<Arc<Keys>>,
     /// Told when a client shows a key that is not among them.
@@ -150,7 +153,7 @@ async fn serve<R: Records>(
 ) {
     let most = most_connections();
     let admission = Admission::new(config.admissions_per_second, config.admission_line);
-    let hub = Hub::new(config, resources.relay, resources.keys.clone());
+    let hub = Hub::new(config, resources.relay, journal.epoch(), resources.keys.clone());
     let door = Rc::new(Door {
         hub: Rc::clone(&hub),
         tls: resources.tls,
@@ -163,15 +166,25 @@ async fn serve<R: Records>(
     let deadlines = tokio::task::spawn_local(Rc::clone(&hub).keep_deadlines());
     let revoking = tokio::task::spawn_local(Rc::clone(&hub).keep_revocations());
     let telling = tokio::task::spawn_local(tell(Rc::clone(&hub), resources.status));
-    let reporting = Reporting::start(&hub, resources.records, journal);
+    let records = Arc::new(resources.records);
+    let reporting = Reporting::start(&hub, Arc::clone(&records), journal);
+    let peering = Peering::new(&hub, resources.certificate, records);
+    let peering = tokio::task::spawn_local(peering.run());
     // Whoever holds the other end may have gone without a word.
     let stopped = stop.wait_for(|stop| *stop != Stop::No).await.map_or(Stop::Now, |stop| *stop);
     listening.abort();
     if stopped == Stop::Drain {
         drain(&hub, &mut stop).await;
     }
+    peering.abort();
     hub.close_all();
-    let _ = tokio::time::timeout(CLOSING_LIMIT, nobody(&hub)).await;
+    let closed = async {
+        nobody(&hub).await;
+        while hub.elsewhere.borrow().links().next().is_some() {
+            tokio::time::sleep(DRAIN_LOOK).await;
+        }
+    };
+    let _ = tokio::time::timeout(CLOSING_LIMIT, closed).await;
     reporting.finish().await;
     deadlines.abort();
     revoking.abort();

@@ -89,6 +89,7 @@ impl Stage {
             family: client::Family::Any,
             contract: self.network.contract(&self.proxy, 1 << 30),
             deadline: PATIENCE,
+            forward: false,
         }
     }
 

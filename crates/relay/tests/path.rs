@@ -290,6 +290,7 @@ async fn a_provider_has_no_say_about_contracts() {
         family: Family::Any,
         contract,
         deadline: Duration::from_secs(10),
+        forward: false,
     };
     for _ in 0..4 {
         let error = link.open(&request).await.unwrap_err();

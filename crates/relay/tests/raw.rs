@@ -12,7 +12,7 @@ use std::time::Duration;
 use tls::TlsSession;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use trust::{CertificateRole, EXPORTER_LABEL, NetworkId, Proof};
+use trust::{CertificateRole, EXPORTER_LABEL, NetworkId, Proof, RelayId};
 
 /// Long enough for a loaded machine.
 pub const PATIENCE: Duration = Duration::from_secs(15);
@@ -33,6 +33,36 @@ impl Raw {
         Self::over(socket, network.network()).await
     }
 
+    /// TLS as another relay asks for it; no hello was said.
+    pub async fn dial_relay(network: &Network) -> Self {
+        let socket = TcpStream::connect(network.address).await.unwrap();
+        Self::over_with(socket, config_for(network.network(), link::PEER_ALPN)).await
+    }
+
+    /// A link as this relay, which was taken in; its address is none.
+    pub async fn join_relay(network: &Network, relay: RelayId, epoch: u64) -> Self {
+        let mut raw = Self::dial_relay(network).await;
+        let certificate =
+            network.root.issue(CertificateRole::Relay, &["127.0.0.1".to_owned()], clock::unix_ms()).unwrap();
+        let exported = raw.tls.export(trust::PEER_EXPORTER_LABEL).unwrap();
+        let claims = trust::PeerClaims { network: network.network(), relay, epoch };
+        let proof = claims.sign(&certificate, &exported).unwrap();
+        let chain = certificate.chain().iter().map(AsRef::as_ref).collect();
+        let mut out = Vec::new();
+        link::message::Peer {
+            version: link::VERSION,
+            relay: relay.0,
+            epoch,
+            address: "127.0.0.1:1",
+            chain,
+            proof: &proof,
+        }
+        .write(&mut out);
+        raw.send(&out).await;
+        assert_eq!(raw.frame().await.unwrap().0, Kind::Peered);
+        raw
+    }
+
     /// Connected as this member, with as little room for what it does not read as the system allows.
     pub async fn join_narrow(network: &Network, member: &Member) -> Self {
         let socket = tokio::net::TcpSocket::new_v4().unwrap();
@@ -42,7 +72,11 @@ impl Raw {
     }
 
     pub async fn over(socket: TcpStream, network: NetworkId) -> Self {
-        let tls = TlsSession::connect(client_config(network), ServerName::try_from("127.0.0.1").unwrap());
+        Self::over_with(socket, client_config(network)).await
+    }
+
+    async fn over_with(socket: TcpStream, config: Arc<rustls::ClientConfig>) -> Self {
+        let tls = TlsSession::connect(config, ServerName::try_from("127.0.0.1").unwrap());
         let mut raw = Self { socket, tls: tls.unwrap(), plain: Vec::new() };
         let mut out = Vec::new();
         raw.tls.process(&mut [], &mut raw.plain, &mut out).unwrap();
@@ -226,6 +260,7 @@ pub fn hello(member: &Member, epoch: u64, proof: &Proof) -> Vec<u8> {
         epoch,
         proof: &proof.0,
         software: "raw 1",
+        dial: 0,
     }
     .write(&mut frame);
     frame
@@ -241,6 +276,7 @@ pub fn open(to: &Member, contract: &Contract, stream: u32, window: u32) -> Vec<u
         hops: 0,
         window_bytes: window,
         seal: &[1; 96],
+        forward: false,
     }
     .write(stream, &mut out);
     out
@@ -258,7 +294,11 @@ pub fn frame(kind: Kind, stream: u32, payload: &[u8]) -> Vec<u8> {
 }
 
 pub fn client_config(network: NetworkId) -> Arc<rustls::ClientConfig> {
-    let config = trust::client_config(network, CertificateRole::Relay, &[link::ALPN]).unwrap();
+    config_for(network, link::ALPN)
+}
+
+fn config_for(network: NetworkId, alpn: &[u8]) -> Arc<rustls::ClientConfig> {
+    let config = trust::client_config(network, CertificateRole::Relay, &[alpn]).unwrap();
     let mut config = Arc::unwrap_or_clone(config);
     config.key_log = tls::exporting();
     Arc::new(config)

@@ -275,6 +275,7 @@ async fn a_provider_that_never_answers_costs_its_deadline_and_both_sides_are_cle
         hops: 0,
         window_bytes: WINDOW,
         seal: &[1; 96],
+        forward: false,
     }
     .write(1, &mut asked);
     let began = Instant::now();

@@ -33,6 +33,8 @@ pub struct Book {
     pub broken: bool,
     /// The relay has a record.
     pub known: bool,
+    /// The relays that are named.
+    pub relays: Vec<String>,
 }
 
 impl Written {
@@ -59,25 +61,45 @@ impl Records for Written {
         self.with(|book| book.presence.extend_from_slice(presence))
     }
 
+    async fn relays(&self) -> Result<Vec<String>, RecordError> {
+        self.with(|book| book.relays.clone())
+    }
+
     async fn usage(&self, epoch: u64, usage: &[Usage]) -> Result<(), RecordError> {
         self.with(|book| book.usage.extend(usage.iter().map(|&usage| (epoch, usage))))
     }
 }
 
+/// One relay of a network, and what the network's other parts need.
 pub struct Network {
-    pub root: RootKey,
-    pub token_key: TokenKey,
+    pub root: Arc<RootKey>,
+    pub token_key: Arc<TokenKey>,
     pub keys: watch::Sender<Arc<Keys>>,
+    pub relay: RelayId,
     pub address: SocketAddr,
     pub written: Written,
     pub stop: watch::Sender<Stop>,
     pub status: watch::Receiver<Status>,
     pub running: JoinHandle<Result<(), relay::StartError>>,
-    pub folder: tempfile::TempDir,
+    pub folder: Arc<tempfile::TempDir>,
     pub unknown_key: Arc<Notify>,
 }
 
+/// A network before its relays.
+#[derive(Clone)]
+struct Ground {
+    root: Arc<RootKey>,
+    token_key: Arc<TokenKey>,
+    keys: watch::Sender<Arc<Keys>>,
+}
+
 static EPOCH: AtomicU64 = AtomicU64::new(1);
+
+/// An address that nobody listens at.
+fn free() -> SocketAddr {
+    let probe = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    probe.local_addr().unwrap()
+}
 
 pub fn next_epoch() -> u64 {
     EPOCH.fetch_add(1, Ordering::Relaxed)
@@ -108,15 +130,46 @@ impl Network {
         let ring = KeyRing::new(root.network(), 1, now_s, vec![ring_key]).unwrap();
         let revocations = RevocationList::new(root.network(), 1, now_s, Vec::new()).unwrap();
         let keys = watch::Sender::new(Arc::new(Keys { network: root.network(), ring, revocations }));
+        let ground = Ground { root: Arc::new(root), token_key: Arc::new(token_key), keys };
+        Self::on(ground, RelayId::random(), Arc::new(tempfile::tempdir().unwrap()), free(), written, adapt)
+            .await
+    }
+
+    /// Another relay of the same network.
+    pub async fn another(&self, adapt: impl FnOnce(&mut Config)) -> Self {
+        let folder = Arc::new(tempfile::tempdir().unwrap());
+        Self::on(self.ground(), RelayId::random(), folder, free(), Written::default(), adapt).await
+    }
+
+    /// The next start of a relay that has ended.
+    pub async fn again(self, adapt: impl FnOnce(&mut Config)) -> Self {
+        let _ = self.running.await;
+        let ground = Ground { root: self.root, token_key: self.token_key, keys: self.keys };
+        Self::on(ground, self.relay, self.folder, self.address, self.written, adapt).await
+    }
+
+    fn ground(&self) -> Ground {
+        Ground {
+            root: Arc::clone(&self.root),
+            token_key: Arc::clone(&self.token_key),
+            keys: self.keys.clone(),
+        }
+    }
+
+    async fn on(
+        ground: Ground,
+        relay: RelayId,
+        folder: Arc<tempfile::TempDir>,
+        address: SocketAddr,
+        written: Written,
+        adapt: impl FnOnce(&mut Config),
+    ) -> Self {
+        let Ground { root, token_key, keys } = ground;
         let certificate = root
             .issue(CertificateRole::Relay, &["127.0.0.1".to_owned(), "localhost".to_owned()], unix_ms())
             .unwrap();
         let mut tls = Arc::unwrap_or_clone(trust::server_config(&certificate, link::RELAY_ALPN).unwrap());
         tls.key_log = tls::exporting();
-        let folder = tempfile::tempdir().unwrap();
-        let probe = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = probe.local_addr().unwrap();
-        drop(probe);
         let mut config = Config {
             listen: address,
             state_folder: folder.path().join("relay"),
@@ -129,8 +182,9 @@ impl Network {
         let (status, status_receiver) = watch::channel(Status::default());
         let unknown_key = Arc::new(Notify::new());
         let resources = Resources {
-            relay: RelayId::random(),
+            relay,
             tls: watch::channel(Arc::new(tls)).1,
+            certificate: watch::channel(Arc::new(certificate)).1,
             keys: keys.subscribe(),
             unknown_key: Arc::clone(&unknown_key),
             records: written.clone(),
@@ -144,6 +198,7 @@ impl Network {
             root,
             token_key,
             keys,
+            relay,
             address,
             written,
             stop,
@@ -243,6 +298,11 @@ impl Network {
 
     pub async fn provider_by(&self, member: Member, ways: &Ways) -> Provider {
         let who = member.who();
+        self.provider_who(member, who, ways).await
+    }
+
+    /// One that comes as this start.
+    pub async fn provider_who(&self, member: Member, who: Identification, ways: &Ways) -> Provider {
         let (incoming, opens) = Opens::channel(who.epoch);
         let address = self.address.to_string();
         let connecting = Link::connect_by(&address, who, Some(incoming), Arc::default(), ways);
@@ -299,11 +359,12 @@ impl Provider {
             family: Family::Any,
             contract: contract.clone(),
             deadline: Duration::from_secs(10),
+            forward: false,
         }
     }
 }
 
-async fn serve(mut opens: mpsc::Receiver<SealedOpen>) {
+pub async fn serve(mut opens: mpsc::Receiver<SealedOpen>) {
     while let Some(open) = opens.recv().await {
         tokio::spawn(async move {
             let Some(open) = open.unseal() else { return };

@@ -146,6 +146,7 @@ async fn another_websocket_library_says_hello() {
         epoch: 1,
         proof: &proof.0,
         software: "another",
+        dial: 0,
     };
     let mut frame = Vec::new();
     hello.write(&mut frame);

@@ -116,6 +116,9 @@ pub enum CertificateError {
     /// The TLS library refuses key or chain.
     #[error("TLS refuses it: {0}")]
     Tls(String),
+    /// Whoever shows it is not a relay of this network.
+    #[error("not a relay of this network: {0}")]
+    Stranger(String),
     /// A name or address that cannot stand in a certificate.
     #[error("'{0}' is neither a DNS name nor an IP address")]
     Name(String),

@@ -52,7 +52,7 @@ pub fn server_config(
     Ok(Arc::new(config))
 }
 
-fn provider() -> CryptoProvider {
+pub(crate) fn provider() -> CryptoProvider {
     CryptoProvider {
         cipher_suites: vec![
             cipher_suite::TLS13_AES_128_GCM_SHA256,

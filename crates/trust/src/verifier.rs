@@ -31,6 +31,23 @@ impl PinnedVerifier {
         Self { network, role, algorithms: provider.signature_verification_algorithms }
     }
 
+    /// Everything but the name that was dialled.
+    pub(crate) fn verify_role(
+        &self,
+        leaf: &CertificateDer<'_>,
+        presented: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<(), Error> {
+        let roots = self.authority(presented)?;
+        let parsed = ParsedCertificate::try_from(leaf)?;
+        verify_server_cert_signed_by_trust_anchor(&parsed, &roots, presented, now, self.algorithms.all)?;
+        let leaf = webpki::EndEntityCert::try_from(leaf).map_err(|_| CertificateError::BadEncoding)?;
+        if !leaf.valid_uri_names().any(|uri| uri == self.role.uri()) {
+            return Err(CertificateError::InvalidPurpose.into());
+        }
+        Ok(())
+    }
+
     /// The network's root among the certificates that were presented.
     fn authority(&self, presented: &[CertificateDer<'_>]) -> Result<RootCertStore, Error> {
         if presented.len() > MAX_PRESENTED {
@@ -56,14 +73,8 @@ impl ServerCertVerifier for PinnedVerifier {
         _ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let roots = self.authority(presented)?;
-        let parsed = ParsedCertificate::try_from(leaf)?;
-        verify_server_cert_signed_by_trust_anchor(&parsed, &roots, presented, now, self.algorithms.all)?;
-        verify_server_name(&parsed, server_name)?;
-        let leaf = webpki::EndEntityCert::try_from(leaf).map_err(|_| CertificateError::BadEncoding)?;
-        if !leaf.valid_uri_names().any(|uri| uri == self.role.uri()) {
-            return Err(CertificateError::InvalidPurpose.into());
-        }
+        self.verify_role(leaf, presented, now)?;
+        verify_server_name(&ParsedCertificate::try_from(leaf)?, server_name)?;
         Ok(ServerCertVerified::assertion())
     }
 

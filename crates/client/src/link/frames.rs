@@ -182,7 +182,14 @@ impl State {
                     stream.end(reset.code);
                 }
             }
-            Kind::Hello | Kind::Welcome | Kind::Contract | Kind::Data => {
+            Kind::Hello
+            | Kind::Welcome
+            | Kind::Contract
+            | Kind::Data
+            | Kind::Peer
+            | Kind::Peered
+            | Kind::Presence
+            | Kind::Standing => {
                 return Err(LinkError::Protocol(format!("{kind:?} came where it may not").into()));
             }
         }

@@ -46,6 +46,8 @@ pub struct OpenRequest {
     pub contract: Contract,
     /// The answer is worth nothing after this time.
     pub deadline: Duration,
+    /// If the provider is at another relay, which cannot be dialled from here, the open is to be passed on.
+    pub forward: bool,
 }
 
 /// A stream, and the address that the provider has reached.
@@ -82,6 +84,7 @@ impl Link {
                 hops: 0,
                 window_bytes: shared.welcome.window_bytes,
                 seal: &seal,
+                forward: request.forward,
             };
             open.write(id, state.out.frames());
             state.flush(shared);

@@ -52,10 +52,12 @@ pub(super) async fn run(
     let (status, mut standing) = watch::channel(Status::default());
     let (_keep_keys, keys) = watch::channel(Arc::new(keys));
     let (_keep_tls, tls) = watch::channel(Arc::new(tls));
+    let (_keep_certificate, certificate) = watch::channel(Arc::new(certificate));
     let (_keep_running, stop) = watch::channel(Stop::No);
     let resources = Resources {
         relay: RelayId::random(),
         tls,
+        certificate,
         keys,
         unknown_key: Arc::new(Notify::new()),
         records: Nowhere,

@@ -57,6 +57,7 @@ pub(crate) async fn run(
     let resources = Resources {
         relay,
         tls,
+        certificate: watch::channel(Arc::new(certificate)).1,
         keys: keeper.keys(),
         unknown_key: keeper.unknown_key(),
         records: Database::new(store, relay),

@@ -140,6 +140,7 @@ async fn open(stream: &mut TlsStream<TcpStream>, seal: &[u8]) -> Option<Code> {
         hops: 1,
         window_bytes: 262_144,
         seal,
+        forward: false,
     };
     let mut out = Vec::new();
     open.write(1, &mut out);

@@ -88,6 +88,7 @@ impl Home {
             family: Family::Any,
             contract: self.contract.clone(),
             deadline: Duration::from_secs(5),
+            forward: false,
         };
         self.link.open(&request).await.map(|(stream, _)| stream)
     }

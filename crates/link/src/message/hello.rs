@@ -21,6 +21,8 @@ pub struct Hello<'a> {
     pub proof: &'a [u8; 64],
     /// Name and version of its software.
     pub software: &'a str,
+    /// Which of this start's connections it is: a later one has a greater number. 0 if the client does not say.
+    pub dial: u64,
 }
 
 impl<'a> Hello<'a> {
@@ -30,7 +32,7 @@ impl<'a> Hello<'a> {
     /// The client breaks the protocol.
     pub fn decode(payload: &'a [u8]) -> Result<Self, Malformed> {
         let (mut version, mut role, mut token, mut identity) = (None, None, None, None);
-        let (mut epoch, mut proof, mut software) = (None, None, "");
+        let (mut epoch, mut proof, mut software, mut dial) = (None, None, "", 0);
         for field in Fields::new(payload) {
             let field = field?;
             match field.tag {
@@ -41,6 +43,7 @@ impl<'a> Hello<'a> {
                 5 => epoch = Some(field.u64()?),
                 6 => proof = Some(field.value.try_into().map_err(|_| field.bad())?),
                 7 => software = field.text(MAX_SOFTWARE_BYTES)?,
+                8 => dial = field.u64()?,
                 _ => {}
             }
         }
@@ -52,6 +55,7 @@ impl<'a> Hello<'a> {
             epoch: epoch.ok_or(Malformed::Missing(5))?,
             proof: proof.ok_or(Malformed::Missing(6))?,
             software,
+            dial,
         })
     }
 
@@ -65,6 +69,9 @@ impl<'a> Hello<'a> {
             put(out, 5, &self.epoch.to_be_bytes());
             put(out, 6, self.proof);
             put(out, 7, shorten(self.software, MAX_SOFTWARE_BYTES).as_bytes());
+            if self.dial != 0 {
+                put(out, 8, &self.dial.to_be_bytes());
+            }
         });
     }
 

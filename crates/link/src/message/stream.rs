@@ -9,7 +9,7 @@ use uuid::Uuid;
 /// Open a stream (§4). To a relay it names the provider, to a provider the opener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Open<'a> {
-    /// To which provider, and to which start of it (0 for any): from an opener.
+    /// To which provider, and to which start of it (0 for any): from an opener, or a relay to another.
     pub provider: Option<(Uuid, u64)>,
     /// For whom: from a relay.
     pub opener: Option<Uuid>,
@@ -23,6 +23,8 @@ pub struct Open<'a> {
     pub window_bytes: u32,
     /// The first message of the seal.
     pub seal: &'a [u8],
+    /// The opener cannot go to another relay: the open is to be passed on, once.
+    pub forward: bool,
 }
 
 impl<'a> Open<'a> {
@@ -33,6 +35,7 @@ impl<'a> Open<'a> {
     pub fn decode(payload: &'a [u8]) -> Result<Self, Malformed> {
         let (mut provider, mut epoch, mut contract, mut opener) = (None, 0, None, None);
         let (mut deadline_ms, mut hops, mut window_bytes, mut seal) = (None, 0, None, None);
+        let mut forward = false;
         for field in Fields::new(payload) {
             let field = field?;
             match field.tag {
@@ -44,6 +47,7 @@ impl<'a> Open<'a> {
                 6 => hops = field.u8()?,
                 7 => window_bytes = Some(field.u32()?),
                 8 => seal = Some(field.bytes(MAX_SEAL_BYTES)?),
+                9 => forward = field.u8()? != 0,
                 _ => {}
             }
         }
@@ -58,6 +62,7 @@ impl<'a> Open<'a> {
             hops,
             window_bytes: window_bytes.ok_or(Malformed::Missing(7))?,
             seal: seal.ok_or(Malformed::Missing(8))?,
+            forward,
         })
     }
 
@@ -76,6 +81,9 @@ impl<'a> Open<'a> {
             put(out, 6, &[self.hops]);
             put(out, 7, &self.window_bytes.to_be_bytes());
             put(out, 8, self.seal);
+            if self.forward {
+                put(out, 9, &[1]);
+            }
         });
     }
 }

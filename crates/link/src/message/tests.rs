@@ -41,6 +41,7 @@ fn each_message_comes_back_as_it_was_written() {
         epoch: 77,
         proof: &[4; 64],
         software: "holdfast 0.1.0",
+        dial: 3,
     };
     hello.write(&mut out);
     assert_eq!(Hello::decode(payload(&out, Kind::Hello)), Ok(hello));
@@ -64,10 +65,55 @@ fn each_message_comes_back_as_it_was_written() {
     for (provider, opener) in [(Some((Uuid::from_u128(1), 5)), None), (None, Some(Uuid::from_u128(2)))] {
         out.clear();
         let contract = Uuid::from_u128(3);
+        let (seal, forward) = (b"sealed", opener.is_none());
         let open =
-            Open { provider, opener, contract, deadline_ms: 10, hops: 1, window_bytes: 11, seal: b"sealed" };
+            Open { provider, opener, contract, deadline_ms: 10, hops: 1, window_bytes: 11, seal, forward };
         open.write(12, &mut out);
         assert_eq!(Open::decode(payload(&out, Kind::Open)), Ok(open));
+    }
+}
+
+#[test]
+fn what_relays_say_to_each_other_comes_back_as_it_was_written() {
+    let (mut out, relay) = (Vec::new(), Uuid::from_u128(7));
+    let chain = vec![[1; 900].as_slice(), &[2; 500]];
+    let peer = Peer { version: 1, relay, epoch: 8, address: "relay.example:443", chain, proof: &[3; 71] };
+    peer.write(&mut out);
+    assert_eq!(Peer::decode(payload(&out, Kind::Peer)), Ok(peer));
+    out.clear();
+    let peered = Peered { version: 1, relay, epoch: 8, address: "[::1]:443" };
+    peered.write(&mut out);
+    assert_eq!(Peered::decode(payload(&out, Kind::Peered)), Ok(peered));
+    for draining in [false, true] {
+        out.clear();
+        Standing { draining }.write(&mut out);
+        assert_eq!(Standing::decode(payload(&out, Kind::Standing)), Ok(Standing { draining }));
+    }
+}
+
+#[test]
+fn as_many_providers_as_a_frame_holds_are_told_at_once() {
+    let all: Vec<_> = (0..MOST_PRESENT as u64 + 1)
+        .map(|number| Present {
+            client: Uuid::from_u64_pair(number, !number),
+            epoch: number + 1,
+            dial: number + 2,
+            at_ms: number + 3,
+        })
+        .collect();
+    for change in [PresenceChange::Came, PresenceChange::Left] {
+        let mut out = Vec::new();
+        Presence::write(change, all.iter().copied(), &mut out);
+        let presence = Presence::decode(payload(&out, Kind::Presence)).unwrap();
+        assert_eq!(presence.change, change);
+        assert!(presence.providers().eq(all[..MOST_PRESENT].iter().copied()));
+        assert_eq!(Presence::decode(&out[HEADER_BYTES..out.len() - 1]), Err(Malformed::BadLength));
+    }
+    let mut out = Vec::new();
+    Presence::write(PresenceChange::Whole, all.into_iter(), &mut out);
+    assert_eq!(Presence::decode(payload(&out, Kind::Presence)).unwrap().providers().count(), 0);
+    for wrong in [&[][..], &[0], &[1], &[4], &[3, 0]] {
+        assert!(Presence::decode(wrong).is_err());
     }
 }
 

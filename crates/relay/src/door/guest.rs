@@ -55,11 +55,19 @@ impl Guest {
         self.socket.write_all(&reply).await.map_err(|_| Failed("io"))
     }
 
-    /// Until the first frame is there whole; its length. It must be a HELLO.
-    pub(super) async fn hello(&mut self) -> Result<usize, Failed> {
+    /// The same for who dials, and speaks first.
+    pub(super) async fn begin(&mut self) -> io::Result<()> {
+        let mut first = Vec::new();
+        self.tls.process(&mut [], &mut self.plain, &mut first).map_err(invalid)?;
+        self.socket.write_all(&first).await?;
+        self.handshake().await
+    }
+
+    /// Until the first frame is there whole; its length. It must be of this kind.
+    pub(super) async fn first(&mut self, kind: Kind) -> Result<usize, Failed> {
         loop {
             match Frame::parse(&self.plain) {
-                Ok(Some(frame)) if frame.header.kind == Some(Kind::Hello) && frame.header.stream == 0 => {
+                Ok(Some(frame)) if frame.header.kind == Some(kind) && frame.header.stream == 0 => {
                     return Ok(frame.bytes());
                 }
                 Ok(None) => {}

@@ -1,11 +1,13 @@
-//! One client's connection: its socket, and the task that reads it and keeps its time.
+//! One client's connection, or a link to another relay: its socket, and the task that reads it and keeps its time.
 
 use super::Hub;
 use super::inside::Inside;
+use super::peer::PeerEnd;
 use crate::door::Admitted;
+use crate::elsewhere::Claim;
 use crate::hub::Presence;
 use clock::unix_ms;
-use link::message::Refuse;
+use link::message::{PresenceChange, Refuse};
 use link::{Beat, Code, Heartbeat, Kind, WRITE_LIMIT, websocket, write_frame};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::io;
@@ -31,11 +33,28 @@ thread_local! {
         RefCell::new((vec![0; MAX_PENDING_BYTES + READ_BYTES], Vec::new()));
 }
 
+/// What is at the other end.
+#[derive(Debug)]
+pub(crate) enum Part {
+    /// It carries streams.
+    Provider,
+    /// It opens them.
+    Opener,
+    /// Another relay: it does both, for those that are connected to it.
+    Relay(Box<PeerEnd>),
+}
+
 #[derive(Debug)]
 pub(crate) struct Connection {
+    /// Nil for another relay.
     pub client: ClientId,
-    pub role: Role,
+    pub part: Part,
+    /// The number of the start at the other end.
     pub epoch: u64,
+    /// Which of that start's connections it is, if the client says so.
+    pub(super) dial: u64,
+    /// When it came, as a part of its claim.
+    pub(super) at_ms: u64,
     /// When its token was issued: a revocation holds for those from before.
     pub(super) issued_at_s: u64,
     pub(super) socket: TcpStream,
@@ -94,27 +113,35 @@ impl Connection {
     }
 
     fn new(hub: &Hub, admitted: Admitted) -> (Rc<Self>, Box<str>) {
-        let Admitted { socket, tls, websocket, rest, claims, epoch, interval_ms, software } = admitted;
+        let Admitted { socket, tls, websocket, rest, claims, epoch, dial, interval_ms, software } = admitted;
         let interval = Duration::from_millis(u64::from(interval_ms));
-        let now = hub.clock.now();
-        let heartbeat = Heartbeat::new(interval, hub.config.ping_misses, fastrand::u64(..), now);
+        let heartbeat = Heartbeat::new(interval, hub.config.ping_misses, fastrand::u64(..), hub.clock.now());
         let inside = Inside {
-            tls,
-            partial: rest,
             out: tls::Outbox::wrapping(websocket.is_some().then_some(websocket::wrap_plain as tls::Wrap)),
             websocket,
-            counted: 0,
-            routes: std::collections::HashMap::new(),
-            last_stream: 0,
-            heartbeat,
-            blocked_since: None,
-            holding: Vec::new(),
+            ..Inside::new(tls, rest, heartbeat)
         };
-        let connection = Rc::new(Self {
+        let part = if claims.role == Role::Provider { Part::Provider } else { Part::Opener };
+        let claim = hub.elsewhere.borrow().claim(claims.client, epoch, dial, unix_ms());
+        let connection = Self {
             client: claims.client,
-            role: claims.role,
             epoch,
+            dial,
+            at_ms: claim.at_ms,
             issued_at_s: claims.issued_at_s,
+            ..Self::with(part, socket, inside)
+        };
+        (Rc::new(connection), software)
+    }
+
+    pub(super) fn with(part: Part, socket: TcpStream, inside: Inside) -> Self {
+        Self {
+            client: ClientId(uuid::Uuid::nil()),
+            part,
+            epoch: 0,
+            dial: 0,
+            at_ms: 0,
+            issued_at_s: 0,
             socket,
             inside: RefCell::new(inside),
             poke: Notify::new(),
@@ -122,23 +149,35 @@ impl Connection {
             drained: Cell::new(false),
             touched: Cell::new(false),
             came: OnceCell::new(),
-        });
-        (connection, software)
+        }
+    }
+
+    pub(crate) const fn is_provider(&self) -> bool {
+        matches!(self.part, Part::Provider)
+    }
+
+    /// What a provider's connection is worth beside others of it.
+    pub(super) const fn claim(&self) -> Claim {
+        Claim { epoch: self.epoch, dial: self.dial, at_ms: self.at_ms }
     }
 
     /// Why it may not come in, if something has changed since its hello was checked: it had to be told the WELCOME meanwhile.
     fn barred(&self, hub: &Hub) -> Option<Code> {
-        if hub.client(self.client).is_some_and(|current| current.epoch > self.epoch) {
+        if hub.newest_epoch(self.client).is_some_and(|newest| newest > self.epoch) {
             return Some(Code::Superseded);
+        }
+        // A later connection of the same start was quicker: nobody waits for this one any more.
+        if self.is_provider() && !hub.elsewhere.borrow().holds(self.client, self.claim()) {
+            return Some(Code::Idle);
         }
         let is_revoked = hub.keys.borrow().revocations.revokes(self.client, self.issued_at_s);
         is_revoked.then_some(Code::Revoked)
     }
 
-    fn enter(self: &Rc<Self>, hub: &Rc<Hub>, software: Box<str>) {
+    pub(super) fn enter(self: &Rc<Self>, hub: &Rc<Hub>, software: Box<str>) {
         let before = hub.clients.borrow_mut().insert(self.client, Rc::clone(self));
         if let Some(before) = before {
-            if before.role == Role::Provider {
+            if before.is_provider() {
                 hub.providers.set(hub.providers.get() - 1);
             }
             if before.drained.get() {
@@ -148,10 +187,11 @@ impl Connection {
                 before.end(Code::Superseded);
             }
         }
-        if self.role == Role::Provider {
+        if self.is_provider() {
             hub.providers.set(hub.providers.get() + 1);
             self.came.get_or_init(|| (software, unix_ms()));
             self.note_presence(hub);
+            hub.tell_peers(PresenceChange::Came, self);
         }
         if hub.draining.get() {
             self.send_away(hub);
@@ -174,7 +214,7 @@ impl Connection {
         }
     }
 
-    async fn turn_by_turn(self: &Rc<Self>, hub: &Rc<Hub>) -> Result<End, End> {
+    pub(super) async fn turn_by_turn(self: &Rc<Self>, hub: &Rc<Hub>) -> Result<End, End> {
         // Frames may have come behind the hello.
         let mut rest = std::mem::take(&mut self.inside.borrow_mut().partial);
         self.handle(hub, &mut rest)?;
@@ -257,6 +297,7 @@ impl Connection {
     pub(super) fn flush(&self, hub: &Hub) -> Result<(), End> {
         let released = {
             let mut inside = self.inside.borrow_mut();
+            let owes = self.write_news(&mut inside)?;
             let mut moved = self.send(&mut inside)?;
             let released = Self::releasable(&mut inside);
             if inside.out.bytes() > 0 && !inside.out.is_blocked() {
@@ -268,6 +309,9 @@ impl Connection {
                 return Err(End::Gone(Code::Stalled));
             }
             let blocked = inside.out.is_blocked();
+            if owes && !blocked {
+                self.poke.notify_one();
+            }
             if moved || !blocked {
                 inside.blocked_since = blocked.then(|| hub.clock.now());
             } else if inside.blocked_since.is_none() {
@@ -296,7 +340,7 @@ impl Connection {
     }
 
     /// Sends what is still to be said.
-    async fn farewell(&self) {
+    pub(super) async fn farewell(&self) {
         self.inside.borrow_mut().close();
         let saying = async {
             loop {

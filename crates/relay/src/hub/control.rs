@@ -1,6 +1,6 @@
 //! What a client sends, frame by frame.
 
-use super::connection::End;
+use super::connection::{End, Part};
 use super::data::{HIGH_WATER_BYTES, LOW_WATER_BYTES};
 use super::inside::Inside;
 use super::{Connection, Hub};
@@ -8,7 +8,7 @@ use clock::unix_ms;
 use link::message::{Contract, Open, Opened, Refuse, Reset, decode_credit, write_credit};
 use link::{Code, HEADER_BYTES, Header, Kind, Malformed, write_frame};
 use std::rc::Rc;
-use trust::{ContractId, Role};
+use trust::ContractId;
 
 impl Connection {
     /// Handles all whole frames of `plain`, keeps the rest, and sends what came of them.
@@ -64,18 +64,18 @@ impl Connection {
                 let refuse = Refuse::decode(payload).map_err(broken)?;
                 return Err(End::Gone(refuse.code));
             }
-            Kind::Contract if self.role != Role::Provider => {
+            Kind::Contract if matches!(self.part, Part::Opener) => {
                 self.show(hub, Contract::decode(payload).map_err(broken)?, touched);
             }
-            Kind::Open if self.role != Role::Provider => {
+            Kind::Open if !self.is_provider() => {
                 let open = Open::decode(payload).map_err(broken)?;
                 self.open(hub, stream, &open, touched)?;
             }
-            Kind::Opened if self.role == Role::Provider => {
+            Kind::Opened if !matches!(self.part, Part::Opener) => {
                 let opened = Opened::decode(payload).map_err(broken)?;
                 self.opened(hub, stream, opened, touched);
             }
-            Kind::Refuse if self.role == Role::Provider => {
+            Kind::Refuse if !matches!(self.part, Part::Opener) => {
                 let refuse = Refuse::decode(payload).map_err(broken)?;
                 self.turned_away(hub, stream, &refuse, touched);
             }
@@ -88,6 +88,7 @@ impl Connection {
                 let reset = Reset::decode(payload).map_err(broken)?;
                 self.reset(hub, stream, reset, touched);
             }
+            Kind::Presence | Kind::Standing => return self.hear_peer(hub, kind, payload),
             _ => return Err(End::Said(Code::ProtocolError)),
         }
         Ok(())
@@ -184,6 +185,6 @@ impl Hub {
 }
 
 /// A client that breaks the protocol is told so, and closed.
-fn broken(_: Malformed) -> End {
+pub(super) fn broken(_: Malformed) -> End {
     End::Said(Code::ProtocolError)
 }

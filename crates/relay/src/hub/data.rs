@@ -1,6 +1,6 @@
 //! Bytes on their way through: counted, checked against credit, and put into the other end's outbox.
 
-use super::inside::Inside;
+use super::inside::{Inside, Route};
 use super::{Connection, Hub};
 use crate::counters::add;
 use link::message::{Refuse, Reset};
@@ -142,9 +142,9 @@ impl Connection {
 
     /// RESET has come.
     pub(super) fn reset(self: &Rc<Self>, hub: &Hub, stream: u32, reset: Reset, touched: &mut Vec<Rc<Self>>) {
-        if let Some((peer, peer_stream, opening)) = self.unlink(hub, stream) {
+        if let Some(Unlinked { peer, peer_stream, opening, answers }) = self.unlink(hub, stream) {
             let mut guard = peer.inside.borrow_mut();
-            if opening && peer.role != trust::Role::Provider {
+            if opening && !answers {
                 let code = reset.code.from_provider();
                 let refuse = Refuse { code, cause: "".into(), retry_after: reset.retry_after };
                 refuse.write(peer_stream, guard.out.plain());
@@ -162,14 +162,25 @@ impl Connection {
         self.reset(hub, stream, Reset::because(code), touched);
     }
 
-    /// Takes a stream out of both tables; the other end, and whether the provider had not answered yet.
-    pub(super) fn unlink(&self, hub: &Hub, stream: u32) -> Option<(Rc<Self>, u32, bool)> {
+    /// Takes a stream out of both tables.
+    pub(super) fn unlink(&self, hub: &Hub, stream: u32) -> Option<Unlinked> {
         let route = self.inside.borrow_mut().routes.remove(&stream)?;
         let other = route.peer.inside.borrow_mut().routes.remove(&route.peer_stream);
         [Some(&route), other.as_ref()].into_iter().flatten().for_each(|route| hub.unpark(route));
         hub.streams.set(hub.streams.get().saturating_sub(1));
-        Some((route.peer, route.peer_stream, route.opening))
+        let Route { peer, peer_stream, opening, answers, .. } = route;
+        Some(Unlinked { peer, peer_stream, opening, answers: !answers })
     }
+}
+
+/// The other end of a stream that is in no table any more.
+pub(super) struct Unlinked {
+    pub peer: Rc<Connection>,
+    pub peer_stream: u32,
+    /// The provider had not answered yet.
+    pub opening: bool,
+    /// It was the end that carries.
+    pub answers: bool,
 }
 
 impl Hub {

@@ -1,14 +1,14 @@
 //! How a connection ends, and what becomes of its streams.
 
 use super::connection::End;
+use super::connection::Part;
 use super::inside::Route;
 use super::{Connection, Hub, Presence};
 use clock::unix_ms;
 use link::Code;
-use link::message::{Drain, Refuse, Reset};
+use link::message::{Drain, PresenceChange, Refuse, Reset, Standing};
 use std::rc::Rc;
 use std::sync::Arc;
-use trust::Role;
 
 impl Connection {
     /// Its streams are reset, and it is forgotten, unless a newer start has its place.
@@ -18,17 +18,19 @@ impl Connection {
         }
         let routes: Vec<(u32, Route)> = self.inside.borrow_mut().routes.drain().collect();
         hub.streams.set(hub.streams.get().saturating_sub(routes.len()));
-        let code = if self.role == Role::Provider { Code::ProviderGone } else { Code::Cancelled };
         let mut touched = Vec::new();
         for (_, route) in routes {
             hub.unpark(&route);
-            route.peer.lose(hub, &route, code, &mut touched);
+            route.peer.lose(hub, &route, &mut touched);
         }
         super::data::flush_all(hub, &touched);
         let mut inside = self.inside.borrow_mut();
         hub.queued.set(hub.queued.get().saturating_sub(inside.counted));
         inside.counted = 0;
         drop(inside);
+        if let Part::Relay(end) = &self.part {
+            return hub.lose_peer(self, end);
+        }
         let mut clients = hub.clients.borrow_mut();
         let current = clients.get(&self.client);
         let is_current = current.is_some_and(|current| Rc::ptr_eq(current, self));
@@ -39,9 +41,10 @@ impl Connection {
         }
         drop(clients);
         hub.aside.borrow_mut().retain(|aside| !std::ptr::eq(aside.as_ptr(), Rc::as_ptr(self)));
-        if self.role == Role::Provider {
+        if self.is_provider() {
             if is_current {
                 hub.providers.set(hub.providers.get() - 1);
+                hub.tell_peers(PresenceChange::Left, self);
             }
             if has_left {
                 let (client, epoch, cause) = (self.client, self.epoch, end.number());
@@ -52,15 +55,17 @@ impl Connection {
             End::Said(code) | End::Gone(code) => code.label(),
             End::Broken(why) => why,
         };
-        tracing::debug!(client = %self.client, role = self.role.name(), why, "client left");
+        let carries = self.is_provider();
+        tracing::debug!(client = %self.client, carries, why, "client left");
     }
 
     /// The other end of one of its streams is gone.
-    fn lose(self: &Rc<Self>, hub: &Hub, theirs: &Route, code: Code, touched: &mut Vec<Rc<Self>>) {
+    fn lose(self: &Rc<Self>, hub: &Hub, theirs: &Route, touched: &mut Vec<Rc<Self>>) {
+        let code = if theirs.answers { Code::ProviderGone } else { Code::Cancelled };
         let mut inside = self.inside.borrow_mut();
         let Some(route) = inside.routes.remove(&theirs.peer_stream) else { return };
         hub.unpark(&route);
-        if route.opening && self.role != Role::Provider {
+        if route.opening && !route.answers {
             let refuse = Refuse { code, cause: "the provider has left".into(), retry_after: None };
             refuse.write(theirs.peer_stream, inside.out.plain());
         } else {
@@ -77,7 +82,7 @@ impl Connection {
         let drain = Drain {
             deadline_ms: config.drain_deadline_ms,
             spread_ms: config.drain_spread_ms,
-            addresses: config.other_addresses.clone(),
+            addresses: hub.other_addresses(),
         };
         drain.write(self.inside.borrow_mut().out.plain());
         self.poke.notify_one();
@@ -114,14 +119,15 @@ impl Hub {
     /// Everybody is sent away; whoever has no stream left, and has come back elsewhere, is closed.
     pub(crate) fn drain(&self) {
         self.draining.set(true);
+        self.tell_standing(Standing { draining: true });
         for connection in self.connections() {
             connection.send_away(self);
         }
     }
 
-    /// The end of the drain: everybody is closed.
+    /// The end of the drain: everybody is closed, and so are the links to other relays.
     pub(crate) fn close_all(&self) {
-        for connection in self.connections() {
+        for connection in self.connections().into_iter().chain(self.peers()) {
             connection.end(Code::Draining);
         }
     }

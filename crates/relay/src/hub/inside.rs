@@ -22,7 +22,7 @@ pub(crate) struct Inside {
     /// What the hub's count knows of `out`.
     pub counted: usize,
     pub routes: HashMap<u32, Route>,
-    /// The number of the next stream that the relay opens here, or the greatest that the client has used.
+    /// The number of the last stream that the relay has opened here, or the greatest that the client has used.
     pub last_stream: u32,
     pub heartbeat: Heartbeat,
     pub blocked_since: Option<Moment>,
@@ -31,6 +31,21 @@ pub(crate) struct Inside {
 }
 
 impl Inside {
+    pub(super) fn new(tls: TlsSession, rest: Vec<u8>, heartbeat: Heartbeat) -> Self {
+        Self {
+            tls,
+            websocket: None,
+            partial: rest,
+            out: Outbox::default(),
+            counted: 0,
+            routes: HashMap::new(),
+            last_stream: 0,
+            heartbeat,
+            blocked_since: None,
+            holding: Vec::new(),
+        }
+    }
+
     /// Takes what stands in `plain` from `start` on out of the WebSocket, if it is in one; whether the client has closed that.
     pub(super) fn unwrap(&mut self, plain: &mut Vec<u8>, start: usize) -> Result<bool, End> {
         let Some(websocket) = &mut self.websocket else { return Ok(false) };
@@ -60,7 +75,10 @@ pub(crate) struct Route {
     /// The other end.
     pub peer: Rc<Connection>,
     pub peer_stream: u32,
-    pub contract: Rc<Contract>,
+    /// This is the end that carries the stream: it, or a relay behind it, is the provider.
+    pub answers: bool,
+    /// What pays; nothing if the stream comes from another relay, which counts it.
+    pub contract: Option<Rc<Contract>>,
     /// The provider has not answered yet.
     pub opening: bool,
     /// What this end may still send.

@@ -31,9 +31,9 @@ pub(crate) struct Parked {
 impl Route {
     /// `bytes` are paid for; `false` if there is nothing to pay them from now. Nothing overtakes what waits already.
     pub(super) fn pay(&mut self, hub: &Hub, bytes: usize) -> bool {
+        let Some(contract) = &mut self.contract else { return true };
         let costs = if bytes == link::seal::TAG_BYTES { 0 } else { bytes as u64 };
-        self.parked.is_empty()
-            && Contract::spend(&mut self.contract, costs, &hub.contracts, unix_ms()).is_ok()
+        self.parked.is_empty() && Contract::spend(contract, costs, &hub.contracts, unix_ms()).is_ok()
     }
 }
 
@@ -43,7 +43,7 @@ impl Connection {
         let mut guard = self.inside.borrow_mut();
         let Some(route) = guard.routes.get_mut(&stream) else { return };
         let begins = route.parked.is_empty();
-        let last = route.contract.last();
+        let Some(last) = route.contract.as_ref().map(Contract::last) else { return };
         if begins && (last.has_expired(unix_ms()) || hub.parked.count() >= MAX_PARKED) {
             drop(guard);
             hub.counters.refuse(Code::ContractSpent);
