@@ -183,6 +183,12 @@ impl Link {
         matches!(*self.shared().phase.borrow(), Phase::Up)
     }
 
+    /// It takes new streams still: it is up, or its relay sends its clients elsewhere and has not ended it yet.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        !matches!(*self.shared().phase.borrow(), Phase::Ended(_))
+    }
+
     /// Waits until it is over.
     pub async fn ended(&self) -> LinkError {
         let mut phase = self.phase();

@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};
@@ -36,6 +35,9 @@ const MAX_SHOWN: usize = 4_096;
 const FIRST_REST: Duration = Duration::from_millis(500);
 /// The longest one.
 const GREATEST_REST: Duration = Duration::from_secs(30);
+
+/// A relay must be reached within this part of an open's patience: the rest is for the way around it.
+const DIAL_SHARE: u32 = 3;
 
 /// A dial that has been without an answer for so long is not waited for by those who come then.
 const SILENT_AFTER: Duration = Duration::from_secs(1);
@@ -77,8 +79,15 @@ struct RelayState {
     dialled_at: Option<Moment>,
 }
 
-/// A stream; or why there is none, or where the provider has moved to.
-type Opening = Result<(Stream, IpAddr), Result<ExitError, (Arc<str>, u64)>>;
+/// Why there is no stream at one relay.
+enum NotOpened {
+    /// The provider is elsewhere.
+    Moved(Place),
+    /// The relay is not to be reached from here.
+    NoLink(ExitError),
+    /// It, or the provider, has refused.
+    Failed(ExitError),
+}
 
 impl Network {
     /// Nothing is dialled yet.
@@ -106,15 +115,15 @@ impl Network {
     fn relay(&self, address: &Arc<str>) -> Arc<Relay> {
         let mut relays = lock(&self.relays);
         if relays.len() >= MAX_RELAYS && !relays.contains_key(address) {
-            relays.retain(|_, relay| lock(&relay.state).link.as_ref().is_some_and(Link::is_up));
+            relays.retain(|_, relay| relay.open().is_some());
         }
         Arc::clone(relays.entry(Arc::clone(address)).or_default())
     }
 
-    /// A link to a relay: the one that is up, or a new one.
+    /// A link to a relay: the one that takes streams, or a new one.
     async fn link(&self, address: &Arc<str>) -> Result<(Link, Arc<Relay>), ExitError> {
         let relay = self.relay(address);
-        if let Some(link) = relay.up() {
+        if let Some(link) = relay.open() {
             return Ok((link, relay));
         }
         if let Some(cause) = self.refused.get() {
@@ -128,7 +137,7 @@ impl Network {
         }
         let dialling = Arc::clone(&relay.dialling).lock_owned().await;
         // Somebody else may have dialled meanwhile, with success or without.
-        if let Some(link) = relay.up() {
+        if let Some(link) = relay.open() {
             drop(dialling);
             return Ok((link, relay));
         }
@@ -158,13 +167,43 @@ impl Network {
         dialled.await.unwrap_or_else(|_| ended()).map(|link| (link, relay))
     }
 
-    async fn open_at(&self, address: &Arc<str>, request: &OpenRequest) -> Opening {
-        let (link, relay) = self.link(address).await.map_err(Ok)?;
+    async fn open_at(&self, address: &Arc<str>, request: &OpenRequest) -> Result<Stream, NotOpened> {
+        let silent =
+            |_| Err(ExitError::Provider(Fault::TimedOut, "the provider's relay does not answer".into()));
+        let linked = timeout(request.deadline / DIAL_SHARE, self.link(address)).await;
+        let (link, relay) = linked.unwrap_or_else(silent).map_err(NotOpened::NoLink)?;
         relay.note(request.contract.id);
-        link.open(request).await.map_err(|error| match error {
-            OpenError::Moved { address, epoch } => Err((address.into(), epoch)),
-            error => Ok(exit_error(error)),
+        link.open(request).await.map(|(stream, _)| stream).map_err(|error| match error {
+            OpenError::Moved { address, epoch } => NotOpened::Moved(Place { relay: address.into(), epoch }),
+            error => NotOpened::Failed(exit_error(error)),
         })
+    }
+
+    /// The relay where the provider is cannot be dialled from here: another passes the open on.
+    async fn open_around(
+        &self,
+        request: &OpenRequest,
+        through: Option<Arc<str>>,
+        cause: ExitError,
+    ) -> Result<Stream, NotOpened> {
+        let Some(through) = through else { return Err(NotOpened::NoLink(cause)) };
+        let request = OpenRequest { forward: true, ..request.clone() };
+        self.open_at(&through, &request).await.map_err(|not_opened| match not_opened {
+            NotOpened::Failed(error) => NotOpened::Failed(error),
+            // It has no link there either, or passes nothing on.
+            NotOpened::Moved(_) | NotOpened::NoLink(_) => NotOpened::NoLink(cause),
+        })
+    }
+
+    /// Any other relay with a link.
+    fn another(&self, than: &Arc<str>) -> Option<Arc<str>> {
+        let relays = lock(&self.relays);
+        let others = relays.iter().filter(|(address, relay)| *address != than && relay.open().is_some());
+        fastrand::choice(others.map(|(address, _)| Arc::clone(address)).collect::<Vec<_>>())
+    }
+
+    fn left(&self, began: Moment, patience: Duration) -> Duration {
+        patience.saturating_sub(self.clock.now().since(began))
     }
 }
 
@@ -223,8 +262,8 @@ impl Relay {
         lock(&self.state).dialled_at.is_some_and(|dialled_at| now.since(dialled_at) >= SILENT_AFTER)
     }
 
-    fn up(&self) -> Option<Link> {
-        lock(&self.state).link.as_ref().filter(|link| link.is_up()).cloned()
+    fn open(&self) -> Option<Link> {
+        lock(&self.state).link.as_ref().filter(|link| link.is_open()).cloned()
     }
 
     /// This contract is shown here.
@@ -256,31 +295,40 @@ impl Exits for Network {
             deadline: wanted.patience,
             forward: false,
         };
+        let (began, patience) = (self.clock.now(), wanted.patience);
         let listed = Place { relay: Arc::clone(&provider.relay), epoch: provider.candidate.epoch };
         let id = provider.candidate.provider;
-        let known = lock(&self.moved).find(id, &listed, self.clock.now());
+        let known = lock(&self.moved).find(id, &listed, began);
         let first = known.clone().unwrap_or_else(|| listed.clone());
         request.provider_epoch = first.epoch;
         let opened = match self.open_at(&first.relay, &request).await {
             // One step: the second relay may not send on again.
-            Err(Err((relay, epoch))) => {
-                request.provider_epoch = epoch;
-                let opened = self.open_at(&relay, &request).await;
+            Err(NotOpened::Moved(place)) => {
+                request.provider_epoch = place.epoch;
+                request.deadline = self.left(began, patience);
+                let mut opened = self.open_at(&place.relay, &request).await;
+                if let Err(NotOpened::NoLink(cause)) = opened {
+                    request.deadline = self.left(began, patience);
+                    opened = self.open_around(&request, Some(first.relay), cause).await;
+                }
                 if !is_elsewhere(&opened) {
-                    lock(&self.moved).note(id, listed, Place { relay, epoch }, self.clock.now());
+                    lock(&self.moved).note(id, listed, place, self.clock.now());
                 }
                 opened
+            }
+            Err(NotOpened::NoLink(cause)) => {
+                request.deadline = self.left(began, patience);
+                self.open_around(&request, self.another(&first.relay), cause).await
             }
             other => other,
         };
         if known.is_some() && is_elsewhere(&opened) {
             lock(&self.moved).forget(id);
         }
-        match opened {
-            Ok((stream, _)) => Ok(NetworkStream(stream)),
-            Err(Ok(error)) => Err(error),
-            Err(Err(_)) => Err(ExitError::Provider(Fault::Gone, "the provider has moved on".into())),
-        }
+        opened.map(NetworkStream).map_err(|not_opened| match not_opened {
+            NotOpened::NoLink(error) | NotOpened::Failed(error) => error,
+            NotOpened::Moved(_) => moved_on(),
+        })
     }
 
     fn show(&self, contract: &Contract) {
@@ -303,17 +351,15 @@ impl Exits for Network {
 }
 
 /// Whether the provider was not where it was looked for.
-const fn is_elsewhere(opened: &Opening) -> bool {
-    matches!(opened, Err(Err(_) | Ok(ExitError::Provider(Fault::Gone, _))))
+const fn is_elsewhere(opened: &Result<Stream, NotOpened>) -> bool {
+    matches!(opened, Err(NotOpened::Moved(_) | NotOpened::Failed(ExitError::Provider(Fault::Gone, _))))
 }
 
 /// What an error of the library means for the choice of a provider.
 fn exit_error(error: OpenError) -> ExitError {
     let (code, cause, retry_after) = match error {
         OpenError::Refused { code, cause, retry_after } => (code, cause, retry_after),
-        OpenError::Moved { .. } => {
-            return ExitError::Provider(Fault::Gone, "the provider has moved on".into());
-        }
+        OpenError::Moved { .. } => return moved_on(),
         OpenError::Link(error) => return ExitError::Provider(Fault::Failed, lost(&error)),
     };
     match code {
@@ -336,6 +382,10 @@ fn exit_error(error: OpenError) -> ExitError {
             ExitError::Provider(Fault::Failed, format!("the provider could not open the stream ({code})"))
         }
     }
+}
+
+fn moved_on() -> ExitError {
+    ExitError::Provider(Fault::Gone, "the provider has moved on".into())
 }
 
 fn lost(error: &LinkError) -> String {

@@ -48,7 +48,7 @@ impl PartialEq for PeerLink {
 impl PeerEnd {
     /// A number that the other relay may give to a stream now.
     pub(super) fn hears(&self, stream: u32) -> bool {
-        let is_theirs = (stream % 2 == 0) == self.dialled;
+        let is_theirs = stream.is_multiple_of(2) == self.dialled;
         let is_new = is_theirs && stream > self.last_heard.get();
         if is_new {
             self.last_heard.set(stream);
