@@ -322,7 +322,7 @@ impl Exits for Network {
             }
             other => other,
         };
-        if known.is_some() && is_elsewhere(&opened) {
+        if known.is_some() && (is_elsewhere(&opened) || matches!(opened, Err(NotOpened::NoLink(_)))) {
             lock(&self.moved).forget(id);
         }
         opened.map(NetworkStream).map_err(|not_opened| match not_opened {

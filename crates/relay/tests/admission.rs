@@ -161,9 +161,8 @@ async fn a_relay_that_drains_lets_streams_end_and_clients_go_first() {
         let told = tokio::time::timeout(PATIENCE, told).await.unwrap().unwrap().clone();
         assert!(matches!(&told, Phase::Draining { addresses, .. } if addresses[0] == "relay2.example:443"));
     }
-    // Nothing new; what stands goes on.
-    let refused = link.open(&provider.request(&contract, target)).await.unwrap_err();
-    assert_eq!(refused.code(), Some(link::Code::ProviderGone));
+    // Until the provider has another relay, it carries here, what stands and what is new.
+    drop(link.open(&provider.request(&contract, target)).await.unwrap());
     for _ in 0..50 {
         stream.write_all(&[5; 10_000]).await.unwrap();
         let mut back = vec![0; 10_000];

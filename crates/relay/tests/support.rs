@@ -93,6 +93,16 @@ struct Ground {
     keys: watch::Sender<Arc<Keys>>,
 }
 
+fn keys(root: &RootKey, token_key: &TokenKey) -> Keys {
+    let (network, now_s) = (root.network(), unix_ms() / 1_000);
+    let ring_key = RingKey::new(*token_key.public_key(), KeyState::Signing);
+    Keys {
+        network,
+        ring: KeyRing::new(network, 1, now_s, vec![ring_key]).unwrap(),
+        revocations: RevocationList::new(network, 1, now_s, Vec::new()).unwrap(),
+    }
+}
+
 static EPOCH: AtomicU64 = AtomicU64::new(1);
 
 /// An address that nobody listens at.
@@ -125,14 +135,24 @@ impl Network {
     pub async fn recording(written: Written, adapt: impl FnOnce(&mut Config)) -> Self {
         let root = RootKey::generate().unwrap();
         let token_key = TokenKey::generate().unwrap();
-        let now_s = unix_ms() / 1_000;
-        let ring_key = RingKey::new(*token_key.public_key(), KeyState::Signing);
-        let ring = KeyRing::new(root.network(), 1, now_s, vec![ring_key]).unwrap();
-        let revocations = RevocationList::new(root.network(), 1, now_s, Vec::new()).unwrap();
-        let keys = watch::Sender::new(Arc::new(Keys { network: root.network(), ring, revocations }));
+        let keys = watch::Sender::new(Arc::new(keys(&root, &token_key)));
         let ground = Ground { root: Arc::new(root), token_key: Arc::new(token_key), keys };
         Self::on(ground, RelayId::random(), Arc::new(tempfile::tempdir().unwrap()), free(), written, adapt)
             .await
+    }
+
+    /// One of a network whose keys are known, at an address.
+    pub async fn seeded(
+        root: RootKey,
+        token_key: TokenKey,
+        relay: RelayId,
+        address: SocketAddr,
+        adapt: impl FnOnce(&mut Config),
+    ) -> Self {
+        let keys = watch::Sender::new(Arc::new(keys(&root, &token_key)));
+        let ground = Ground { root: Arc::new(root), token_key: Arc::new(token_key), keys };
+        let folder = Arc::new(tempfile::tempdir().unwrap());
+        Self::on(ground, relay, folder, address, Written::default(), adapt).await
     }
 
     /// Another relay of the same network.
@@ -165,9 +185,8 @@ impl Network {
         adapt: impl FnOnce(&mut Config),
     ) -> Self {
         let Ground { root, token_key, keys } = ground;
-        let certificate = root
-            .issue(CertificateRole::Relay, &["127.0.0.1".to_owned(), "localhost".to_owned()], unix_ms())
-            .unwrap();
+        let names = [address.ip().to_string(), "localhost".to_owned()];
+        let certificate = root.issue(CertificateRole::Relay, &names, unix_ms()).unwrap();
         let mut tls = Arc::unwrap_or_clone(trust::server_config(&certificate, link::RELAY_ALPN).unwrap());
         tls.key_log = tls::exporting();
         let mut config = Config {
@@ -220,20 +239,7 @@ impl Network {
     /// With other claims in its token.
     pub fn member_with(&self, role: Role, change: impl FnOnce(&mut ClientClaims)) -> Member {
         let identity = Arc::new(Identity::generate().unwrap());
-        let client = ClientId::random();
-        let now_s = unix_ms() / 1_000;
-        let mut claims = ClientClaims {
-            network: self.network(),
-            client,
-            role,
-            thumbprint: identity.public().thumbprint(),
-            epoch: 0,
-            issued_at_s: now_s,
-            expires_at_s: now_s + 3_600,
-        };
-        change(&mut claims);
-        let token = claims.sign(&self.token_key).unwrap();
-        Member { network: self.network(), identity, client, role, token, claims }
+        Member::with(self.network(), &self.token_key, role, identity, ClientId::random(), change)
     }
 
     /// From now on this client is revoked.
@@ -265,17 +271,7 @@ impl Network {
         follows: Option<ContractId>,
         seconds: u64,
     ) -> Contract {
-        let id = ContractId::random();
-        let claims = ContractClaims {
-            network: self.network(),
-            contract: id,
-            payer: AccountId(uuid::Uuid::from_u128(1)),
-            opener: opener.client,
-            bytes,
-            expires_at_s: unix_ms() / 1_000 + seconds,
-            offline: false,
-        };
-        Contract { id, text: claims.sign(&self.token_key).unwrap().into(), follows }
+        opener.contract_with(&self.token_key, bytes, follows, seconds)
     }
 
     pub async fn connect_by(&self, member: &Member, ways: &Ways) -> Result<Link, LinkError> {
@@ -330,6 +326,63 @@ pub struct Member {
 }
 
 impl Member {
+    pub fn of(
+        network: NetworkId,
+        token_key: &TokenKey,
+        role: Role,
+        identity: Arc<Identity>,
+        client: ClientId,
+    ) -> Self {
+        Self::with(network, token_key, role, identity, client, |_| ())
+    }
+
+    fn with(
+        network: NetworkId,
+        token_key: &TokenKey,
+        role: Role,
+        identity: Arc<Identity>,
+        client: ClientId,
+        change: impl FnOnce(&mut ClientClaims),
+    ) -> Self {
+        let now_s = unix_ms() / 1_000;
+        let mut claims = ClientClaims {
+            network,
+            client,
+            role,
+            thumbprint: identity.public().thumbprint(),
+            epoch: 0,
+            issued_at_s: now_s,
+            expires_at_s: now_s + 3_600,
+        };
+        change(&mut claims);
+        let token = claims.sign(token_key).unwrap();
+        Self { network, identity, client, role, token, claims }
+    }
+
+    pub fn contract(&self, token_key: &TokenKey, bytes: u64) -> Contract {
+        self.contract_with(token_key, bytes, None, 3_600)
+    }
+
+    fn contract_with(
+        &self,
+        token_key: &TokenKey,
+        bytes: u64,
+        follows: Option<ContractId>,
+        seconds: u64,
+    ) -> Contract {
+        let id = ContractId::random();
+        let claims = ContractClaims {
+            network: self.network,
+            contract: id,
+            payer: AccountId(uuid::Uuid::from_u128(1)),
+            opener: self.client,
+            bytes,
+            expires_at_s: unix_ms() / 1_000 + seconds,
+            offline: false,
+        };
+        Contract { id, text: claims.sign(token_key).unwrap().into(), follows }
+    }
+
     pub fn who(&self) -> Identification {
         Identification {
             network: self.network,
@@ -388,15 +441,7 @@ pub async fn serve(mut opens: mpsc::Receiver<SealedOpen>) {
 pub async fn echo() -> SocketAddr {
     let listener = TcpListener::bind((IpAddr::V4(Ipv4Addr::LOCALHOST), 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
-    tokio::spawn(async move {
-        loop {
-            let Ok((mut socket, _)) = listener.accept().await else { return };
-            tokio::spawn(async move {
-                let (mut read, mut write) = socket.split();
-                let _ = tokio::io::copy(&mut read, &mut write).await;
-            });
-        }
-    });
+    tokio::spawn(echo_on(listener));
     address
 }
 
@@ -411,4 +456,14 @@ pub async fn endless() -> SocketAddr {
         }
     });
     target
+}
+
+pub async fn echo_on(listener: TcpListener) {
+    loop {
+        let Ok((mut socket, _)) = listener.accept().await else { return };
+        tokio::spawn(async move {
+            let (mut read, mut write) = socket.split();
+            let _ = tokio::io::copy(&mut read, &mut write).await;
+        });
+    }
 }
