@@ -1,12 +1,13 @@
 //! Two relays, their providers and openers, each in a network namespace of its own: partitions, also of one direction, and a wire
 //! that loses packets. There is no database anywhere.
-#![allow(missing_docs)]
+#![allow(missing_docs, unreachable_pub)]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::print_stdout,
-    reason = "a test that cannot go on has failed; its parts speak on their standard output"
+    clippy::disallowed_methods,
+    reason = "a test that cannot go on has failed; its parts speak on their standard output, and it waits for them"
 )]
 
 #[path = "namespaces/parts.rs"]
@@ -124,7 +125,7 @@ fn partitions_and_a_bad_wire_touch_no_healthy_stream_and_leave_each_provider_one
 
 /// What is needed and is not here.
 fn missing() -> Option<String> {
-    if !rustix_is_root() {
+    if !is_root() {
         return Some("needs root".to_owned());
     }
     if !Path::new("/dev/net/tun").exists() {
@@ -141,7 +142,7 @@ fn missing() -> Option<String> {
     (!made).then(|| "network namespaces are not allowed".to_owned())
 }
 
-fn rustix_is_root() -> bool {
+fn is_root() -> bool {
     Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n")
 }
 

@@ -15,8 +15,8 @@ mod error;
 mod identity;
 mod ids;
 mod join;
-mod pools;
 mod peer;
+mod pools;
 mod proof;
 mod ring;
 mod root;
@@ -33,8 +33,8 @@ pub use ids::{
     Thumbprint,
 };
 pub use join::{CODE_LIFE_MS, CodeHash, JoinCode, JoinLink, MAX_LINK_LEN};
-pub use pools::{MOST_MANIFEST_POOLS, PoolEntry, PoolManifest};
 pub use peer::{MAX_PEER_CHAIN, MAX_PEER_PROOF_BYTES, PEER_EXPORTER_LABEL, PeerClaims};
+pub use pools::{MOST_MANIFEST_POOLS, PoolEntry, PoolManifest};
 pub use proof::{EXPORTER_LABEL, Proof, RequestProof};
 pub use ring::{KeyRing, KeyState, MAX_KEYS, MAX_REVOKED, RevocationList, Revoked, RingKey};
 pub use root::{RootCertificate, RootKey};

@@ -42,6 +42,7 @@ class Wire:
     def __init__(self, namespaces):
         self.tuns = {number: device(number, name) for number, name in enumerate(namespaces, 1)}
         self.waiting = []
+        self.unfinished = b""
         self.heal()
 
     def heal(self):
@@ -98,11 +99,12 @@ class Wire:
                 if key.data is not None:
                     self.take(key.data)
                     continue
-                line = os.read(sys.stdin.fileno(), 4_096)
-                if not line:
+                said = os.read(sys.stdin.fileno(), 4_096)
+                if not said:
                     return
-                for command in line.decode().splitlines():
-                    self.obey(command)
+                *commands, self.unfinished = (self.unfinished + said).split(b"\n")
+                for command in commands:
+                    self.obey(command.decode())
                     print("done", flush=True)
 
 
