@@ -215,7 +215,7 @@ impl<R: Records> Reporting<R> {
                 );
                 self.hub.note_all_present();
             }
-            tokio::time::sleep(Duration::from_millis(config.beat_interval_ms)).await;
+            tokio::time::sleep(Duration::from_millis(self.hub.config.beat_interval_ms)).await;
         }
     }
 
