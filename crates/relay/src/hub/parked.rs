@@ -109,7 +109,8 @@ impl Connection {
         }
         let waiting = self.parked_bytes(stream);
         let mut touched = Vec::new();
-        let last = self.inside.borrow().routes.get(&stream).map(|route| route.contract.last());
+        let route_pays = |route: &Route| route.contract.as_ref().map(Contract::last);
+        let last = self.inside.borrow().routes.get(&stream).and_then(route_pays);
         // The outage may have become one while it waited.
         if last.is_some_and(|last| last.pays(unix_ms()) || hub.contracts.allow(&last)) {
             self.resume(hub, stream, &mut touched);
