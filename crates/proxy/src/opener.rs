@@ -33,6 +33,8 @@ const PATIENCE_GRACE: Duration = Duration::from_secs(1);
 
 /// When to come back if no provider is known.
 const COME_BACK: Duration = Duration::from_secs(5);
+/// The same after providers that failed: others may work, and these are asked again soon.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
 
 /// A contract that its relay does not take is replaced once in an open.
 const MAX_CONTRACTS_PER_OPEN: u32 = 2;
@@ -183,12 +185,14 @@ fn not_there(refusal: &PolicyRefusal) -> Refusal {
 
 fn by_fault(fault: Fault, cause: String) -> Refusal {
     match fault {
-        Fault::Gone => Refusal::new(Reason::ProviderFailed, "the provider is gone"),
-        Fault::TimedOut => Refusal::new(Reason::ProviderTimeout, "no provider has answered in time"),
-        Fault::Failed => Refusal::new(Reason::ProviderFailed, cause),
+        Fault::Gone => Refusal::new(Reason::ProviderFailed, "the provider is gone").after(TRY_AGAIN),
+        Fault::TimedOut => {
+            Refusal::new(Reason::ProviderTimeout, "no provider has answered in time").after(TRY_AGAIN)
+        }
+        Fault::Failed => Refusal::new(Reason::ProviderFailed, cause).after(TRY_AGAIN),
         Fault::Full(after) => {
             let refusal = Refusal::new(Reason::ProvidersResting, cause);
-            Refusal { retry_after: after, ..refusal }
+            refusal.after(after.unwrap_or(TRY_AGAIN))
         }
         Fault::Policy => Refusal::new(Reason::Policy, "no provider that was asked goes there"),
     }
@@ -202,8 +206,11 @@ fn nobody(none: NoCandidate) -> Refusal {
             Refusal::new(Reason::ProvidersResting, cause).after(retry_after)
         }
         NoCandidate::SessionLost => Refusal::new(Reason::SessionLost, cause),
-        NoCandidate::AllTried => Refusal::new(Reason::ProviderFailed, cause),
-        NoCandidate::RetryRefused(RetryRefused::Time) => Refusal::new(Reason::ProviderTimeout, cause),
-        NoCandidate::RetryRefused(_) => Refusal::new(Reason::ProviderFailed, cause),
+        NoCandidate::RetryRefused(RetryRefused::Time) => {
+            Refusal::new(Reason::ProviderTimeout, cause).after(TRY_AGAIN)
+        }
+        NoCandidate::AllTried | NoCandidate::RetryRefused(_) => {
+            Refusal::new(Reason::ProviderFailed, cause).after(TRY_AGAIN)
+        }
     }
 }
