@@ -66,6 +66,11 @@ pub enum Life {
     },
     /// The worker takes rows out when their work is done.
     Queue,
+    /// Whole partitions are dropped.
+    Partitions {
+        /// How old the rows of one are by then, s.
+        keep_s: u64,
+    },
     /// It is never emptied, and its growth is small beside everything else.
     Forever {
         /// Why that is fine.

@@ -23,6 +23,7 @@ mod relays;
 mod session;
 mod settlement;
 mod sweep;
+mod tasks;
 #[cfg(test)]
 mod testing;
 mod time;
@@ -45,6 +46,9 @@ pub use proxy_accounts::{NewProxyAccount, ProxyAccount};
 pub use relays::{Beat, Beaten, Candidate, CandidatesFound, Connected, Disconnected, MOST_ROWS, Usage};
 pub use settlement::{Settled, SettledLate};
 pub use sweep::{SWEPT_AT_ONCE, Swept};
+pub use tasks::{
+    Claimed, Claims, Ended, HORIZON_HOURS, LaneBacklog, MOST_READY, NewTask, Owner, OwnerKind, Recurring,
+};
 pub use trust_documents::Document;
 pub use verdicts::{
     MOST_JUDGED, RelayListed, RelaySeen, RelayVerdict, RelayWord, RelaysSeen, WorkerBeat, WorkerListed,

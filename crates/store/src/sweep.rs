@@ -3,12 +3,17 @@
 use ledger::Minute;
 
 use crate::catalogue::{Life, TABLES};
-use crate::session::values;
+use crate::session::{Session, values};
+use crate::tasks::{self, OwnerKind};
 use crate::time::from_ms;
 use crate::{Store, StoreError};
+use uuid::Uuid;
 
 /// The most rows that one statement deletes.
 pub const SWEPT_AT_ONCE: i64 = 2_000;
+
+/// Tables whose rows tasks may belong to.
+const OWNERS: &[(&str, OwnerKind)] = &[("contract", OwnerKind::Contract)];
 
 /// What a turn has done with one table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +45,9 @@ impl Store {
                         "DELETE FROM {table} WHERE ctid = ANY (ARRAY(
                             SELECT ctid FROM {table} WHERE {column} < $1 ORDER BY {column} LIMIT {SWEPT_AT_ONCE}))"
                     );
+                    if let Some((_, kind)) = OWNERS.iter().find(|(owner, _)| *owner == table) {
+                        return sweep_owners(session, table, &sql, before_ms, *kind).await;
+                    }
                     let rows = if column == "minute" {
                         let minute = Minute::at_or_after(before_ms).number();
                         let minute = i32::try_from(minute).unwrap_or(i32::MAX);
@@ -47,11 +55,35 @@ impl Store {
                     } else {
                         session.execute(&sql, &values![from_ms(before_ms) => TIMESTAMPTZ]).await?
                     };
-                    Ok(Swept { table, rows, more: i64::try_from(rows).unwrap_or_default() >= SWEPT_AT_ONCE })
+                    Ok(swept(table, rows))
                 })
             })
             .await
     }
+}
+
+/// Rows go together with what was still to be done for them.
+async fn sweep_owners(
+    session: &mut Session,
+    table: &'static str,
+    sql: &str,
+    before_ms: u64,
+    kind: OwnerKind,
+) -> Result<Swept, StoreError> {
+    session.begin().await?;
+    // The key of such a table is called like it.
+    let sql = format!("{sql} RETURNING {table}");
+    let rows = session.rows(&sql, &values![from_ms(before_ms) => TIMESTAMPTZ]).await?;
+    let owners: Vec<Uuid> = rows.iter().map(|row| row.get(0)).collect();
+    if !owners.is_empty() {
+        tasks::retire(session, kind, &owners).await?;
+    }
+    session.commit().await?;
+    Ok(swept(table, owners.len() as u64))
+}
+
+fn swept(table: &'static str, rows: u64) -> Swept {
+    Swept { table, rows, more: i64::try_from(rows).unwrap_or_default() >= SWEPT_AT_ONCE }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use store::catalogue::{Life, TABLES};
 use store::{Settled, SettledLate, Store, StoreError};
 
-use crate::lane::Left;
+use crate::runner::Left;
 use clock::unix_ms;
 
 /// Contracts that one turn settles.

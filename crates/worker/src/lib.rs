@@ -1,23 +1,25 @@
 //! The recurring work on the database: settles contracts that are over, charges late reports, sweeps what is past its keep,
 //! builds the pools of providers.
 //!
-//! Each kind of work has a lane of its own: one that fails, or has much to do, does not hold up the others. A turn is
-//! bounded; what it leaves is found by the next one, in this process or another.
+//! Each job is a task that recurs, in a lane with places of its own: one that fails, or has much to do, does not hold up the
+//! others. A turn is bounded; what it leaves is found by the next one, in this process or another.
 
-mod lane;
 mod lanes;
 mod pools;
 mod relays;
+mod runner;
 
 use std::future::Future;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::Deserialize;
-use store::{ConfigError, DatabaseConfig, DatabaseConfigError};
+use store::{ConfigError, DatabaseConfig, DatabaseConfigError, Store};
 use trust::NetworkId;
 
-use lane::Lane;
 use relays::Watch;
+use runner::{Job, Left, Runner};
+use tasks::Lane;
 use uuid::Uuid;
 
 /// `worker.toml`.
@@ -44,6 +46,9 @@ pub struct Config {
     /// If many relays have not beaten for this long, ms, no pools are published.
     #[serde(default = "relay_silence_ms")]
     pub relay_silence_ms: u64,
+    /// A worker that dies keeps its tasks from the others for so long, ms; one that ends does not.
+    #[serde(default = "lease_ms")]
+    pub lease_ms: u64,
     /// The way to the database.
     pub database: DatabaseConfig,
 }
@@ -60,6 +65,7 @@ impl Config {
             sweep_every_ms: sweep_every_ms(),
             pools_every_ms: pools_every_ms(),
             relay_silence_ms: relay_silence_ms(),
+            lease_ms: lease_ms(),
             database,
         }
     }
@@ -69,7 +75,11 @@ impl Config {
     /// # Errors
     /// See [`ConfigError`].
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
-        store::config::read_toml(path)
+        let config: Self = store::config::read_toml(path)?;
+        if config.lease_ms < LEAST_LEASE_MS {
+            return Err(ConfigError::wrong(path, format!("lease_ms is less than {LEAST_LEASE_MS}")));
+        }
+        Ok(config)
     }
 }
 
@@ -93,34 +103,73 @@ fn pools_every_ms() -> u64 {
     30_000
 }
 
+fn lease_ms() -> u64 {
+    60_000
+}
+
 fn relay_silence_ms() -> u64 {
     30_000
 }
 
-/// Works until `shutdown`. A turn that is under way is cancelled and rolled back.
+/// A lease that is shorter than this is over before the work that it is for, ms.
+const LEAST_LEASE_MS: u64 = 3_000;
+/// How often tasks that are due are moved to where they are claimed, ms.
+const PROMOTE_EVERY_MS: u64 = 1_000;
+/// How often partitions are made and dropped, ms. They are made for a day ahead.
+const PARTITIONS_EVERY_MS: u64 = 600_000;
+
+/// Works until `shutdown`. What is under way then is cancelled and rolled back, and handed back: another worker has it at once.
 ///
 /// # Errors
 /// The way to the database makes no sense. A database that is not there is no reason to stop.
 pub async fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(), DatabaseConfigError> {
     let store = config.database.open(config.network)?;
-    tracing::info!(network = %config.network, "worker up");
-    let settle = Lane::new("settle", config.settle_every_ms);
-    let late = Lane::new("late reports", config.late_every_ms);
-    let sweep = Lane::new("sweep", config.sweep_every_ms);
-    let pools = Lane::new("pools", pools::LEAST_EVERY_MS.min(config.pools_every_ms));
-    let builder = pools::Builder::new(config.relay_silence_ms, config.pools_every_ms);
-    let watch = Watch::new(store.clone(), Uuid::new_v4(), config.relay_beat_ms);
-    let relays = Lane::new("relays", watch.look_every_ms());
+    let worker = Uuid::new_v4();
+    tracing::info!(network = %config.network, %worker, "worker up");
+    let watch = Arc::new(Watch::new(store.clone(), worker, config.relay_beat_ms));
+    let runner = Runner::new(store.clone(), worker, jobs(&config, &store, &watch), config.lease_ms);
     tokio::select! {
-        () = settle.run(|| lanes::settle(&store)) => {}
-        () = late.run(|| lanes::late(&store)) => {}
-        () = sweep.run(|| lanes::sweep(&store)) => {}
-        () = pools.run(|| builder.turn(&store, watch.holds_for_many())) => {}
+        () = runner.run(shutdown) => {}
         () = watch.run() => {}
-        () = relays.run(|| watch.judge()) => {}
-        () = shutdown => {}
     }
     store.pool().close();
     tracing::info!("worker down");
     Ok(())
+}
+
+/// The jobs that recur. Each is one row in the database, so workers share them, and none runs twice at once.
+fn jobs(config: &Config, store: &Store, watch: &Arc<Watch>) -> Vec<Job> {
+    let with = || store.clone();
+    let builder = Arc::new(pools::Builder::new(config.relay_silence_ms, config.pools_every_ms));
+    let pools_every_ms = pools::LEAST_EVERY_MS.min(config.pools_every_ms);
+    let (judge, holds) = (Arc::clone(watch), Arc::clone(watch));
+    vec![
+        Job::new("settle", Lane::Ledger, config.settle_every_ms, with(), |store| async move {
+            lanes::settle(&store).await
+        }),
+        Job::new("late_reports", Lane::Ledger, config.late_every_ms, with(), |store| async move {
+            lanes::late(&store).await
+        }),
+        Job::new("judge_relays", Lane::Membership, watch.look_every_ms(), with(), move |_| {
+            let judge = Arc::clone(&judge);
+            async move { judge.judge().await }
+        }),
+        Job::new("pools", Lane::Pools, pools_every_ms, with(), move |store| {
+            let (builder, holds) = (Arc::clone(&builder), holds.holds_for_many());
+            async move { builder.turn(&store, holds).await }
+        }),
+        Job::new("sweep", Lane::Upkeep, config.sweep_every_ms, with(), |store| async move {
+            lanes::sweep(&store).await
+        }),
+        Job::new("promote_tasks", Lane::Upkeep, PROMOTE_EVERY_MS, with(), |store| async move {
+            Ok(if store.promote_tasks().await? { Left::More } else { Left::Nothing })
+        }),
+        Job::new("partitions", Lane::Upkeep, PARTITIONS_EVERY_MS, with(), |store| async move {
+            let (made, dropped) = store.keep_partitions().await?;
+            if made + dropped > 0 {
+                tracing::info!(made, dropped, "partitions of tasks");
+            }
+            Ok(Left::Nothing)
+        }),
+    ]
 }

@@ -9,7 +9,7 @@ use selection::pool::{self, Before, Inputs, Member, PoolName, SETTLING_MS};
 use store::{Generation, LiveNetwork, LiveProvider, PoolRow, Store, StoreError};
 use trust::BlobHash;
 
-use crate::lane::Left;
+use crate::runner::Left;
 
 /// The shortest time between two looks, ms: in a small network a provider that comes is listed at once.
 pub(crate) const LEAST_EVERY_MS: u64 = 1_000;

@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep_until};
 use trust::RelayId;
 use uuid::Uuid;
 
-use crate::lane::Left;
+use crate::runner::Left;
 
 /// A relay has so long to answer a probe.
 const PROBE_LIMIT: Duration = Duration::from_secs(2);

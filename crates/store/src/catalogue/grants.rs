@@ -32,6 +32,8 @@ const FUNCTIONS: &[(&str, &[Writer])] = &[
     ("cover_debts(timestamptz, integer)", &[Writer::Worker]),
     ("settle_contracts(timestamptz, integer)", &[Writer::Worker]),
     ("settle_late(integer)", &[Writer::Worker]),
+    ("task_partitions(integer, integer, integer)", &[Writer::Worker]),
+    ("promote_tasks(integer, smallint[], integer, integer)", &[Writer::Worker]),
 ];
 
 /// What brings the grants to what the declarations say, whatever they were. Running it again changes nothing.

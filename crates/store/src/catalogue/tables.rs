@@ -1,9 +1,11 @@
 //! The declarations.
 
-use super::Life::{Bounded, Forever, Queue, Sweep};
+use super::Life::{Bounded, Forever, Partitions, Queue, Sweep};
 use super::Verbs::{All, Insert, InsertUpdate};
 use super::Writer::{Api, Migration, Relay, Worker};
 use super::{Life, Table, Verbs, Writer};
+
+use crate::tasks::KEEP_DONE_DAYS;
 
 const DAY_S: u64 = 86_400;
 
@@ -143,6 +145,16 @@ pub const TABLES: &[Table] = &[
         "pool of a generation",
     ),
     table("worker_cursor", Worker, InsertUpdate, &[], Bounded { by: "loops of the worker" }, "loop"),
+    table("task_future", Worker, InsertUpdate, &[], Queue, "task that is due later"),
+    table("task_ready", Worker, InsertUpdate, &[], Queue, "task that is due, or recurring job"),
+    table(
+        "task_done",
+        Worker,
+        Insert,
+        &[],
+        Partitions { keep_s: KEEP_DONE_DAYS as u64 * DAY_S },
+        "task that was done",
+    ),
     table(
         "refinery_schema_history",
         Migration,
