@@ -4,6 +4,7 @@
 
 mod bill;
 mod database;
+mod membership;
 mod killed;
 mod picture;
 mod report;
@@ -96,6 +97,30 @@ pub const ALL: &[Scenario] = &[
         about: "PostgreSQL is stopped and started under traffic: every byte is billed, once",
         seconds: 50,
         run: Run::OnNetwork { size: killed::size, run: killed::database },
+    },
+    Scenario {
+        name: "everyone-late",
+        about: "no beat of any relay arrives while the worker reaches the database: nobody is removed, and a hold is reported",
+        seconds: 120,
+        run: Run::OnNetwork { size: membership::two, run: membership::everyone_late },
+    },
+    Scenario {
+        name: "one-relay-dead",
+        about: "one of ten relays is killed: it is removed, with its clients, and nobody else is",
+        seconds: 90,
+        run: Run::OnNetwork { size: membership::ten, run: membership::one_dead },
+    },
+    Scenario {
+        name: "one-of-two-dead",
+        about: "one of two relays is killed: the same must hold",
+        seconds: 90,
+        run: Run::OnNetwork { size: membership::two, run: membership::one_dead },
+    },
+    Scenario {
+        name: "record-deleted",
+        about: "what the database knows of relays and their clients is deleted: it is back within a beat, and nobody notices",
+        seconds: 40,
+        run: Run::OnNetwork { size: membership::two, run: membership::record_deleted },
     },
 ];
 

@@ -72,7 +72,7 @@ pub(super) fn pooler_stalled(stage: &mut Stage<'_>) -> anyhow::Result<()> {
 }
 
 /// What holds before a fault, and must hold after it.
-struct Before {
+pub(super) struct Before {
     connections: Vec<u64>,
     dials: u64,
     records: i64,
@@ -80,7 +80,7 @@ struct Before {
 }
 
 impl Before {
-    fn look(stage: &mut Stage<'_>) -> anyhow::Result<Self> {
+    pub(super) fn look(stage: &mut Stage<'_>) -> anyhow::Result<Self> {
         let connections = connections(stage);
         let mut dials = 0;
         for guests in &mut stage.guests {
@@ -91,7 +91,7 @@ impl Before {
     }
 
     /// No stream, no link and no record was lost since.
-    fn compare(&self, stage: &mut Stage<'_>) -> anyhow::Result<()> {
+    pub(super) fn compare(&self, stage: &mut Stage<'_>) -> anyhow::Result<()> {
         let broken = stage.traffic().sums().broken - self.streams_broken;
         stage.at_most("streams that broke", broken, 0);
         let now = connections(stage);
@@ -177,7 +177,7 @@ fn fault(
 }
 
 /// Streams held by the customers of two proxies.
-const HELD: u64 = 16;
+pub(super) const HELD: u64 = 16;
 
 fn signs_in(stage: &Stage<'_>) -> bool {
     stage.network.customer().sign_in().is_ok()
