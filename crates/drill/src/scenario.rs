@@ -4,8 +4,8 @@
 
 mod bill;
 mod database;
-mod membership;
 mod killed;
+mod membership;
 mod picture;
 mod report;
 mod stage;

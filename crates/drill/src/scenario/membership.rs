@@ -22,7 +22,8 @@ const BACK_LIMIT: Duration = Duration::from_secs(3);
 const FLOW_LIMIT: Duration = Duration::from_secs(60);
 
 const DEAD: &str = "select count(*) from relay_verdict where removed_at is not null";
-const HOLDS: &str = "select count(*) from worker_beat where hold is not null and beat_at > now() - interval '5 s'";
+const HOLDS: &str =
+    "select count(*) from worker_beat where hold is not null and beat_at > now() - interval '5 s'";
 
 pub(super) fn two(options: &mut NetworkOptions) {
     beats(options);
@@ -48,7 +49,8 @@ pub(super) fn everyone_late(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     let before = Before::look(stage)?;
     stage.event("no beat of any relay arrives; the worker reaches the database");
     stage.network.paths.relays.iter().for_each(crate::relay::Relay::freeze);
-    let held = stage.until(HOLD_LIMIT, |stage| stage.network.number(HOLDS).is_ok_and(|holds| holds == Some(1)));
+    let held =
+        stage.until(HOLD_LIMIT, |stage| stage.network.number(HOLDS).is_ok_and(|holds| holds == Some(1)));
     stage.came_within("a hold is reported", held, HOLD_LIMIT);
     stage.pass(stage.span(DEAD_AFTER * 2, Duration::from_secs(600)));
     removed(stage, 0)?;
@@ -60,7 +62,8 @@ pub(super) fn everyone_late(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     before.compare(stage)?;
     stage.event("beats arrive again");
     stage.network.paths.relays.iter().for_each(crate::relay::Relay::thaw);
-    let over = stage.until(HOLD_LIMIT, |stage| stage.network.number(HOLDS).is_ok_and(|holds| holds == Some(0)));
+    let over =
+        stage.until(HOLD_LIMIT, |stage| stage.network.number(HOLDS).is_ok_and(|holds| holds == Some(0)));
     stage.came_within("the hold ends by itself", over, HOLD_LIMIT);
     stage.pass(DEAD_AFTER);
     removed(stage, 0)?;
@@ -73,7 +76,8 @@ pub(super) fn one_dead(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     stage.pass(BEAT * 5);
     let sql = "select b.address from relay_beat b join connection l on l.relay = b.relay and l.relay_epoch = b.epoch
         where l.disconnected_at is null group by b.address order by count(*) desc limit 1";
-    let address = stage.network.ask(sql)?.into_iter().flatten().next().flatten().context("nobody is connected")?;
+    let address =
+        stage.network.ask(sql)?.into_iter().flatten().next().flatten().context("nobody is connected")?;
     let busiest = stage
         .network
         .relays
@@ -86,8 +90,13 @@ pub(super) fn one_dead(stage: &mut Stage<'_>) -> anyhow::Result<()> {
         "select count(*) from relay_verdict v join relay_beat b using (relay) where b.address = '{address}' \
          and v.state = 'dead' and v.epoch = b.epoch and v.beat_at >= b.beat_at"
     );
-    let gone = stage.until(REMOVED_LIMIT, |stage| stage.network.number(&dead).is_ok_and(|dead| dead == Some(1)));
-    stage.came_within("it is removed, and its clients with it (three minutes of the default beat)", gone, REMOVED_LIMIT);
+    let gone =
+        stage.until(REMOVED_LIMIT, |stage| stage.network.number(&dead).is_ok_and(|dead| dead == Some(1)));
+    stage.came_within(
+        "it is removed, and its clients with it (three minutes of the default beat)",
+        gone,
+        REMOVED_LIMIT,
+    );
     removed(stage, 1)?;
     let flows = stage.until(FLOW_LIMIT, |stage| {
         let seconds = stage.traffic().seconds();
@@ -103,7 +112,8 @@ pub(super) fn one_dead(stage: &mut Stage<'_>) -> anyhow::Result<()> {
 
 /// What the database knows of relays and of those who are connected is deleted.
 pub(super) fn record_deleted(stage: &mut Stage<'_>) -> anyhow::Result<()> {
-    let live = "select count(*) from connection l join relay_beat b on b.relay = l.relay and b.epoch = l.relay_epoch
+    let live =
+        "select count(*) from connection l join relay_beat b on b.relay = l.relay and b.epoch = l.relay_epoch
         where l.disconnected_at is null";
     let relays = number(stage, "select count(*) from relay_beat")?;
     let clients = number(stage, live)?;
