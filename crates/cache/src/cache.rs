@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use trust::NetworkId;
 
 use crate::CacheError;
@@ -214,6 +215,20 @@ impl Cache {
         match &*self.backend {
             Backend::Memory(memory) => memory.subscribe(channel),
             Backend::Redis(redis) => redis.subscribe(&self.names.channel(channel)),
+        }
+    }
+
+    /// Passes every hint on to somebody who waits to be told to read; never ends.
+    pub async fn wake(&self, channel: Channel, reader: &Notify) {
+        match self.subscribe(channel) {
+            Ok(mut hints) => loop {
+                hints.heard().await;
+                reader.notify_one();
+            },
+            Err(error) => {
+                tracing::warn!(%channel, "hints are not heard, and changes only at the next reading: {error}");
+                std::future::pending::<()>().await;
+            }
         }
     }
 

@@ -1,15 +1,20 @@
 //! Hints: "there is something to read". They carry no data, and many are as good as one.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
+use tokio::time::sleep;
 
 use crate::cache::Cache;
 use crate::names::Channel;
 
 /// Channels that one process listens to.
 pub const MAX_CHANNELS: usize = 64;
+
+/// Between two attempts to publish one hint, ms.
+const LEAST_REST_MS: u64 = 100;
 
 /// A subscription. Dropping the last one of a channel ends it.
 #[derive(Clone, Debug)]
@@ -30,16 +35,6 @@ impl Hints {
     pub async fn heard(&mut self) {
         // The sender lives as long as this.
         let _ = self.heard.changed().await;
-    }
-}
-
-impl Hints {
-    /// Passes every hint on to somebody who waits for one of his own; never ends.
-    pub async fn wake(mut self, reader: &Notify) {
-        loop {
-            self.heard().await;
-            reader.notify_one();
-        }
     }
 }
 
@@ -91,15 +86,18 @@ impl Publisher {
             loop {
                 // Holds one notification at most: those that come while one is under way are one.
                 notified.notified().await;
-                if let Err(error) = cache.publish(channel).await {
+                while let Err(error) = cache.publish(channel).await {
                     tracing::debug!(%channel, kind = error.kind(), "a hint was not published: {error}");
+                    let Some(wait_ms) = error.retry_after_ms() else { break };
+                    // One hint is owed, however many changes there are meanwhile.
+                    sleep(Duration::from_millis(wait_ms.max(LEAST_REST_MS))).await;
                 }
             }
         });
         Self(Arc::new(Publishing { wanted, task: task.abort_handle() }))
     }
 
-    /// Something has changed. Returns at once; what cannot be published is not tried again.
+    /// Something has changed. Returns at once. What cannot be published is tried again when the cache may be back.
     pub fn notify(&self) {
         self.0.wanted.notify_one();
     }

@@ -24,7 +24,7 @@ use crate::slot::slot_of;
 
 /// The first and the greatest wait after a loss.
 const FIRST_WAIT: Duration = Duration::from_millis(20);
-const GREATEST_WAIT: Duration = Duration::from_secs(5);
+const GREATEST_WAIT: Duration = Duration::from_secs(2);
 
 /// A subscription is confirmed within this time, or the connection is given up.
 const ANSWER_LIMIT: Duration = Duration::from_secs(2);

@@ -19,7 +19,7 @@ use crate::CacheError;
 
 /// The first and the greatest wait after a failed attempt.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
-const GREATEST_WAIT: Duration = Duration::from_secs(5);
+const GREATEST_WAIT: Duration = Duration::from_secs(2);
 
 /// Calls without an answer, one after the other, after which the connection is given up.
 const MISSES: u32 = 3;

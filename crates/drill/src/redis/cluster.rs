@@ -17,10 +17,11 @@ const NODE_LIMIT_MS: &str = "2000";
 /// Several primaries that share the slots evenly. A node that is down takes only its own slots with it.
 #[derive(Debug)]
 pub struct RedisCluster {
+    kind: RedisKind,
     nodes: Vec<PrivateRedis>,
     /// As the Cluster names them.
     names: Vec<String>,
-    _bus_ports: Vec<PortLease>,
+    bus_ports: Vec<PortLease>,
 }
 
 impl RedisCluster {
@@ -32,21 +33,8 @@ impl RedisCluster {
         let mut nodes = Vec::new();
         let mut bus_ports = Vec::new();
         for _ in 0..count {
-            let bus = PortLease::take()?;
-            let port = bus.number().to_string();
-            nodes.push(PrivateRedis::start(
-                kind,
-                &[
-                    "--cluster-enabled",
-                    "yes",
-                    "--cluster-port",
-                    &port,
-                    "--cluster-node-timeout",
-                    NODE_LIMIT_MS,
-                    "--cluster-require-full-coverage",
-                    "no",
-                ],
-            )?);
+            let (node, bus) = node(kind)?;
+            nodes.push(node);
             bus_ports.push(bus);
         }
         for (index, node) in nodes.iter().enumerate() {
@@ -59,9 +47,53 @@ impl RedisCluster {
             node.command(&["CLUSTER", "MEET", "127.0.0.1", &first, &bus])?;
         }
         let names = nodes.iter().map(|node| node.command(&["CLUSTER", "MYID"])).collect::<Result<_, _>>()?;
-        let cluster = Self { nodes, names, _bus_ports: bus_ports };
+        let cluster = Self { kind, nodes, names, bus_ports };
         until("the nodes agree", || cluster.nodes.iter().all(|node| cluster.is_whole(node)))?;
         Ok(cluster)
+    }
+
+    /// One more node, a replica of another; its number.
+    ///
+    /// # Errors
+    /// It does not come up, or does not follow in time.
+    pub fn add_replica(&mut self, of: usize) -> anyhow::Result<usize> {
+        let (node, bus) = node(self.kind)?;
+        let (first, first_bus) = (self.nodes[0].port().to_string(), self.bus_ports[0].number().to_string());
+        node.command(&["CLUSTER", "MEET", "127.0.0.1", &first, &first_bus])?;
+        self.names.push(node.command(&["CLUSTER", "MYID"])?);
+        self.nodes.push(node);
+        self.bus_ports.push(bus);
+        until("the nodes agree", || self.nodes.iter().all(|node| self.is_whole(node)))?;
+        let number = self.nodes.len() - 1;
+        self.follow(number, of)?;
+        Ok(number)
+    }
+
+    /// Makes a replica one of another node, and waits until it follows.
+    ///
+    /// # Errors
+    /// The node refuses, or does not follow in time.
+    pub fn follow(&self, replica: usize, of: usize) -> anyhow::Result<()> {
+        let (node, primary) = (&self.nodes[replica], self.nodes[of].port());
+        node.command(&["CLUSTER", "REPLICATE", &self.names[of]])?;
+        let lines = [format!("master_port:{primary}"), "master_link_status:up".to_owned()];
+        until("the replica follows", || {
+            let info = node.command(&["INFO", "replication"]).unwrap_or_default();
+            lines.iter().all(|line| info.lines().any(|has| has.trim() == line))
+        })
+    }
+
+    /// A replica takes the place of its primary, which becomes a replica of it.
+    ///
+    /// # Errors
+    /// The node refuses, or it does not happen in time.
+    pub fn fail_over(&self, replica: usize) -> anyhow::Result<()> {
+        let node = &self.nodes[replica];
+        // Without a vote, which may come to nothing in a Cluster this small.
+        node.command(&["CLUSTER", "FAILOVER", "TAKEOVER"])?;
+        until("the replica is the primary", || {
+            node.command(&["INFO", "replication"]).is_ok_and(|info| info.contains("role:master"))
+        })
     }
 
     /// A node.
@@ -143,4 +175,23 @@ impl RedisCluster {
         let assigned = format!("cluster_slots_assigned:{SLOTS}");
         ["cluster_state:ok", &known, &assigned].iter().all(|line| info.lines().any(|has| has.trim() == *line))
     }
+}
+
+/// A node of no Cluster yet, and the port of its bus.
+fn node(kind: RedisKind) -> anyhow::Result<(PrivateRedis, PortLease)> {
+    let bus = PortLease::take()?;
+    let port = bus.number().to_string();
+    let options = [
+        "--cluster-enabled",
+        "yes",
+        "--cluster-port",
+        &port,
+        "--cluster-node-timeout",
+        NODE_LIMIT_MS,
+        "--repl-diskless-sync-delay",
+        "0",
+        "--cluster-require-full-coverage",
+        "no",
+    ];
+    Ok((PrivateRedis::start(kind, &options)?, bus))
 }

@@ -137,3 +137,26 @@ async fn a_listener_whose_node_dies_hears_again_when_its_slot_has_an_owner() {
     publish(&cache, Channel::CHANGES).await;
     heard(&mut hints).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_listener_at_a_node_that_became_a_replica_of_another_is_found_by_the_check() {
+    let mut cluster = RedisCluster::start(RedisKind::Redis, 3).unwrap();
+    let from = cluster.owner(channel_slot()).unwrap();
+    let replica = cluster.add_replica(from).unwrap();
+    let config =
+        CacheConfig { cluster: true, check_ms: 1_000, ..CacheConfig::at(url(&cluster, (from + 1) % 3)) };
+    let (listener, publisher) = (open(&config), cluster_at(url(&cluster, (from + 2) % 3)));
+    let mut hints = listening(&listener, Channel::CHANGES).await;
+    cluster.fail_over(replica).unwrap();
+    quiet(&mut hints).await;
+    publish(&publisher, Channel::CHANGES).await;
+    heard(&mut hints).await;
+    // Where it listened, nothing of this slot arrives any more.
+    cluster.follow(from, (from + 1) % 3).unwrap();
+    sleep(Duration::from_secs(2)).await;
+    quiet(&mut hints).await;
+    publish(&publisher, Channel::CHANGES).await;
+    heard(&mut hints).await;
+    let listens = cluster.node(from).command(&["PUBSUB", "SHARDCHANNELS"]).unwrap();
+    assert_eq!(listens, "", "still at the old node");
+}

@@ -158,3 +158,29 @@ async fn a_path_that_swallows_everything_is_noticed_by_the_check() {
         sleep(Duration::from_millis(20)).await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hint_that_could_not_be_published_is_owed_once() {
+    let redis = PrivateRedis::start(RedisKind::Redis, &[]).unwrap();
+    let relay = Relay::start(redis.address()).unwrap();
+    let (publisher, listener) = (at(format!("redis://{}", relay.address())), at(redis.url()));
+    comes_back(&publisher, &Key::new("test", "a")).await;
+    let mut hints = listening(&listener, Channel::CHANGES).await;
+    relay.refuse_new(true);
+    relay.cut(Cut::Reset);
+    let changes = publisher.publisher(Channel::CHANGES);
+    for _ in 0..100 {
+        changes.notify();
+        sleep(Duration::from_millis(5)).await;
+    }
+    assert!(
+        timeout(Duration::from_millis(100), hints.heard()).await.is_err(),
+        "heard through a path that is cut"
+    );
+    let before = listener.counts().hints;
+    relay.refuse_new(false);
+    heard(&mut hints).await;
+    quiet(&mut hints).await;
+    let came = listener.counts().hints - before;
+    assert!((1..=2).contains(&came), "{came} hints for one that is owed and those that came meanwhile");
+}
