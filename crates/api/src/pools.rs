@@ -9,6 +9,7 @@ use clock::unix_ms;
 use selection::pool::Member;
 use snapshot::{Generation, NoGeneration, Shelf};
 use store::{PoolRow, Store, StoreError};
+use trust::api::ProviderFigures;
 use trust::{BlobHash, KeyRing, NetworkId, PoolEntry, PoolManifest, TokenError, TokenKey};
 
 /// How often the database is asked for a newer generation, at least: so late is this process.
@@ -85,6 +86,20 @@ impl Served {
             members.dedup_by_key(|member| member.provider);
             members
         })
+    }
+
+    /// How many providers there are, and how far that can be trusted.
+    pub(crate) fn figures(&self, now_ms: u64) -> ProviderFigures {
+        let (manifest, age) = (self.generation.manifest(), self.age(now_ms));
+        let countries = manifest.pools.iter().filter(|pool| pool.name != "best");
+        ProviderFigures {
+            listed: manifest.pool("best").map_or(0, |best| best.connected.into()),
+            verified: countries.map(|pool| u64::from(pool.verified)).sum(),
+            registered: manifest.registered,
+            as_of_ms: self.generation.confirmed_at_ms(),
+            stale: age.stale,
+            cause: age.cause,
+        }
     }
 
     pub(crate) fn age(&self, now_ms: u64) -> Age {

@@ -16,8 +16,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use trust::api::{
     CandidatesAnswer, CloseAnswer, ContractAnswer, ContractRequest, ErrorCode, ExitsRequest, LocationsAnswer,
-    PROOF_HEADER, PoolsAnswer, ProxyLogin, RegisterAnswer, RegisterRequest, TOKEN_SCHEME, TokenAnswer,
-    TokenRequest, TrustAnswer, path,
+    PROOF_HEADER, PoolsAnswer, ProxyLogin, RegisterAnswer, RegisterRequest, StatusAnswer, TOKEN_SCHEME,
+    TokenAnswer, TokenRequest, TrustAnswer, path,
 };
 use trust::{BlobHash, CertificateError, ClientId, ContractId, Identity, JoinLink, NetworkId, RequestProof};
 
@@ -61,6 +61,14 @@ impl Api {
     #[must_use]
     pub const fn network(&self) -> NetworkId {
         self.network
+    }
+
+    /// Whether the api is alive, and how many providers the network has. Needs neither a token nor the database.
+    ///
+    /// # Errors
+    /// See [`ApiError`].
+    pub async fn status(&self) -> Result<StatusAnswer, ApiError> {
+        self.call(Request::new(Method::GET, path::STATUS)).await
     }
 
     /// The documents that verifiers need. They are signed: see `KeyRing::verify`.

@@ -7,6 +7,7 @@ mod database;
 mod killed;
 mod membership;
 mod picture;
+mod pools;
 mod report;
 mod stage;
 
@@ -79,6 +80,12 @@ pub const ALL: &[Scenario] = &[
         about: "every role is killed while PostgreSQL is gone, and starts without it: known providers carry streams",
         seconds: 60,
         run: Run::OnNetwork { size: database::size, run: database::start_without },
+    },
+    Scenario {
+        name: "rebuild-stopped",
+        about: "nobody builds lists of providers: they stay, are said to be stale, and are never lists of the dead",
+        seconds: 70,
+        run: Run::OnNetwork { size: pools::size, run: pools::rebuild_stopped },
     },
     Scenario {
         name: "reconnect-storm",

@@ -11,6 +11,7 @@ use supervisor::{
     DataFolder, InitOptions, Lines, Owner, Phase, Programs, State, Status, UpOptions, become_child,
     drop_root, exec_postgres, reset, status, stop,
 };
+use trust::api::ProviderFigures;
 
 /// Starts a network and stays, or looks at one that runs.
 pub(crate) fn up(options: UpArgs) -> anyhow::Result<ExitCode> {
@@ -109,9 +110,18 @@ fn tell(data: &DataFolder, json: bool) -> anyhow::Result<ExitCode> {
         Status::Down => None,
         Status::Running(state) => Some(&**state),
     };
+    let providers = match state {
+        Some(_) => runtime()?.block_on(async { Owner::open(data).ok()?.providers().await }),
+        None => None,
+    };
     if json {
-        output::result(&serde_json::to_string_pretty(&state)?);
+        let mut told = serde_json::to_value(state)?;
+        if let Some(told) = told.as_object_mut() {
+            told.insert("providers".to_owned(), serde_json::to_value(&providers)?);
+        }
+        output::result(&serde_json::to_string_pretty(&told)?);
     } else {
+        let page = |state| page(state, providers.as_ref());
         output::result(&state.map_or_else(|| format!("nothing is up in {}", data.path().display()), page));
     }
     let is_up = state.is_some_and(|state| {
@@ -120,7 +130,7 @@ fn tell(data: &DataFolder, json: bool) -> anyhow::Result<ExitCode> {
     Ok(if is_up { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn page(state: &State) -> String {
+fn page(state: &State, providers: Option<&ProviderFigures>) -> String {
     let phase = match state.phase {
         Phase::Starting => "starting",
         Phase::Up => "up",
@@ -136,6 +146,17 @@ fn page(state: &State) -> String {
             _ => String::new(),
         };
         page.push_str(&format!("  {:<10} {doing}{past}\n", child.name));
+    }
+    if let Some(providers) = providers {
+        let ProviderFigures { listed, verified, registered, .. } = providers;
+        page.push_str(&format!(
+            "  {:<10} {listed} listed, {verified} of them verified within the hour, {registered} registered\n",
+            "providers"
+        ));
+        if providers.stale {
+            let cause = providers.cause.as_deref().unwrap_or("cause not known");
+            page.push_str(&format!("  {:<10} these figures are stale: {cause}\n", ""));
+        }
     }
     if let Some(lines) = &state.lines {
         page.push_str(&format!("\n  {}\n  {}\n  {}\n", lines.curl, lines.psql, lines.join));

@@ -156,6 +156,13 @@ async fn refusals_name_their_cause() {
     let mut stale = provider.request(&contract, target);
     stale.provider_epoch = u64::MAX;
     assert_eq!(code(link.open(&stale).await), Some(Code::Stale));
+    // A list that is older than its start leads to it all the same.
+    let mut older = provider.request(&contract, target);
+    older.provider_epoch -= 1;
+    let Err(OpenError::Moved { address, epoch }) = link.open(&older).await else { panic!("not sent on") };
+    assert_eq!(address, network.address.to_string());
+    older.provider_epoch = epoch;
+    assert!(link.open(&older).await.is_ok());
 
     let stolen = network.contract(&other, 1 << 20);
     assert_eq!(code(link.open(&provider.request(&stolen, target)).await), Some(Code::ContractInvalid));

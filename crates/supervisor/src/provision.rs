@@ -6,13 +6,13 @@ use crate::error::UpError;
 use crate::proof::page_comes;
 use crate::settings::{Ports, Secrets, Settings};
 use client::api::Session;
-use client::{Api, ApiError, Joining, Membership, MembershipError};
+use client::{Api, ApiError, Glance, Joining, Membership};
 use clock::unix_ms;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
-use trust::api::{ErrorCode, GrantRequest, Limits, ProxyAccountRequest};
+use trust::api::{ErrorCode, GrantRequest, Limits, ProviderFigures, ProxyAccountRequest};
 use trust::{JoinLink, Role, RootKey};
 use uuid::Uuid;
 
@@ -28,6 +28,8 @@ const LOGINS_TRIED: u32 = 10;
 /// How long the api may take to answer after its start.
 const API_LIMIT: Duration = Duration::from_secs(30);
 const ASK_AGAIN: Duration = Duration::from_millis(100);
+/// For a look at how the api stands.
+const STATUS_LIMIT: Duration = Duration::from_secs(3);
 
 /// The network that stands in a folder, as its owner sees it.
 #[derive(Debug)]
@@ -87,6 +89,14 @@ impl Owner {
         Ok(self.session().await?.join_code(role).await?.code)
     }
 
+    /// How many providers the network has; `None` if the api does not answer, or does not know yet.
+    pub async fn providers(&self) -> Option<ProviderFigures> {
+        match tokio::time::timeout(STATUS_LIMIT, self.api.status()).await {
+            Ok(Ok(status)) => status.providers,
+            Ok(Err(_)) | Err(_) => None,
+        }
+    }
+
     /// Whether the demonstration page comes through the proxy and a provider.
     pub(crate) async fn page_comes(&self) -> bool {
         let Ok(Some(text)) = self.data.read(CURL_LOGIN) else { return false };
@@ -101,6 +111,12 @@ impl Owner {
 
     pub(crate) const fn data(&self) -> &DataFolder {
         &self.data
+    }
+
+    /// Whether our own proxy and provider have joined.
+    #[must_use]
+    pub fn has_joined(&self) -> bool {
+        ["proxy", "provider"].iter().all(|name| matches!(Glance::at(&self.data.file(name)), Ok(Some(_))))
     }
 
     /// Gives the operator bytes and the proxy a login, and lets our own proxy and provider join.
@@ -176,10 +192,9 @@ impl Owner {
 
     async fn join(&self, session: &Session<'_>, name: &str, role: Role) -> Result<(), UpError> {
         let folder = self.data.file(name);
-        match Membership::open(&folder) {
-            Err(MembershipError::NotMember(_)) => {}
-            Err(error) => return Err(error.into()),
-            Ok(_) => return Ok(()),
+        // It may run already.
+        if Glance::at(&folder)?.is_some() {
+            return Ok(());
         }
         let code = session.join_code(role).await?.code;
         let code = code.parse().map_err(|_| ApiError::Malformed("no join code".to_owned()))?;

@@ -15,7 +15,7 @@ pub use contracts::{CloseAnswer, ContractAnswer, ContractRequest};
 pub use errors::{ErrorAnswer, ErrorCode};
 pub use finding::{
     Candidate, CandidatesAnswer, Exit, ExitsRequest, Location, LocationsAnswer, MOST_CANDIDATES, MOST_EXITS,
-    PoolsAnswer,
+    PoolsAnswer, ProviderFigures, StatusAnswer,
 };
 pub use joining::{
     RegisterAnswer, RegisterRequest, TokenAnswer, TokenRequest, TrustAnswer, registration_message,

@@ -1,15 +1,16 @@
 //! Whether it lives, and whether it can serve.
 
 use serde_json::json;
-use trust::api::ErrorCode;
+use trust::api::{ErrorCode, StatusAnswer};
 
 use crate::answer::Refusal;
 use crate::handlers::accounts::lock;
 use crate::routes::{Answer, Context, ok};
 
-/// Needs nothing but this process.
-pub(crate) async fn status(_context: Context) -> Answer {
-    ok(&json!({ "status": "ok" }))
+/// Needs nothing but this process. How many providers there are is said as well as it is known.
+pub(crate) async fn status(context: Context) -> Answer {
+    let providers = context.app.pools.current().map(|served| served.figures(context.now_ms));
+    ok(&StatusAnswer { status: "ok".into(), providers })
 }
 
 /// Needs the database, and the documents that tokens are checked with.

@@ -6,9 +6,9 @@ use trust::api::{
     AbuseAnswer, AbuseFinding, AccountAnswer, AccountRequest, Candidate, CandidatesAnswer, ClientSummary,
     ClientsAnswer, CloseAnswer, ContractAnswer, ContractRequest, Exit, ExitsRequest, GrantRequest,
     GrantSummary, GrantsAnswer, JoinCodeAnswer, JoinCodeRequest, Limits, Location, LocationsAnswer,
-    PoolsAnswer, ProxyAccountAnswer, ProxyAccountRequest, ProxyAccountSummary, ProxyAccountsAnswer,
-    ProxyLogin, RegisterAnswer, RegisterRequest, RevokeAnswer, SessionAnswer, SignInRequest, TokenAnswer,
-    TokenRequest, TrustAnswer, path,
+    PoolsAnswer, ProviderFigures, ProxyAccountAnswer, ProxyAccountRequest, ProxyAccountSummary,
+    ProxyAccountsAnswer, ProxyLogin, RegisterAnswer, RegisterRequest, RevokeAnswer, SessionAnswer,
+    SignInRequest, StatusAnswer, TokenAnswer, TokenRequest, TrustAnswer, path,
 };
 use uuid::Uuid;
 
@@ -32,7 +32,8 @@ pub(super) struct Examples {
 pub(super) fn of(method: &Method, route: &str) -> Examples {
     let get = method == Method::GET;
     match route {
-        path::STATUS | path::READY => answer(json!({ "status": "ok" })),
+        path::STATUS => answer(json!(StatusAnswer { status: "ok".into(), providers: Some(figures()) })),
+        path::READY => answer(json!({ "status": "ok" })),
         path::TRUST => answer(json!(documents())),
         path::CLIENTS if get => answer(json!(ClientsAnswer { clients: vec![client()] })),
         path::CLIENTS => both(
@@ -183,6 +184,17 @@ fn candidate() -> Candidate {
         country: Some("DE".into()),
         connected_at_ms: TIME_MS,
         seen_at_ms: TIME_MS,
+    }
+}
+
+fn figures() -> ProviderFigures {
+    ProviderFigures {
+        listed: 2,
+        verified: 1,
+        registered: 3,
+        as_of_ms: TIME_MS,
+        stale: true,
+        cause: Some("…".into()),
     }
 }
 

@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 use client::{Api, ApiError};
 use store::migrate::{Passwords, migrate as to_this_schema};
 use store::{DatabaseConfig, DirectPath};
-use trust::api::{GrantRequest, Limits, ProxyAccountRequest};
+use trust::api::{GrantRequest, Limits, ProviderFigures, ProxyAccountRequest};
 use trust::{JoinLink, NetworkId, Role};
 use uuid::Uuid;
 
@@ -101,6 +101,15 @@ impl Customer {
     pub fn join_code(&self, role: Role) -> anyhow::Result<String> {
         let api = Api::new(&self.link)?;
         block_on(async { Ok(api.sign_in(OPERATOR, OPERATORS_PASSWORD).await?.join_code(role).await?.code) })
+    }
+
+    /// How many providers the api says that there are; none if it does not know.
+    ///
+    /// # Errors
+    /// The api's.
+    pub fn providers(&self) -> anyhow::Result<Option<ProviderFigures>> {
+        let api = Api::new(&self.link)?;
+        block_on(async { Ok(api.status().await?.providers) })
     }
 
     /// Revokes the client that was joined under a label.

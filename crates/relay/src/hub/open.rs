@@ -28,6 +28,14 @@ const GONE: Turned = Turned(Code::ProviderGone, "the provider is not connected")
 const STALE: Turned = Turned(Code::Stale, "the provider has started anew");
 const CROWDED: Turned = Turned(Code::Busy, "slow receivers fill this relay");
 
+/// The provider's newer start, if an open of a client names an older one: a list that is days old still leads to it, though the seal
+/// must be made for the start that is here.
+fn started_anew(hub: &Hub, open: &Open<'_>) -> Option<u64> {
+    let (provider, epoch) = open.provider.filter(|(_, epoch)| *epoch != 0)?;
+    let here = hub.client(ClientId(provider)).filter(|here| here.is_provider())?;
+    (epoch < here.epoch).then_some(here.epoch)
+}
+
 /// Who carries an open, or where to.
 enum Found {
     /// A provider, or the link to the relay that has it; and what pays, if it is counted here.
@@ -88,6 +96,14 @@ impl Connection {
         if !is_new {
             return Err(End::Said(Code::ProtocolError));
         }
+        if !matches!(self.part, Part::Relay(_))
+            && let Some(epoch) = started_anew(hub, open)
+        {
+            add(&hub.counters.moved, 1);
+            let address = hub.config.reached_at();
+            Moved { address: &address, epoch }.write(stream, self.inside.borrow_mut().out.plain());
+            return Ok(());
+        }
         let found = match &self.part {
             Part::Relay(_) => Self::find_for_peer(hub, self, open),
             _ => self.find(hub, open),
@@ -139,7 +155,8 @@ impl Connection {
             None if open.hops > 0 => return Err(GONE),
             None => {
                 let there = hub.elsewhere.borrow().find(ClientId(provider)).ok_or(GONE)?;
-                if !hub.forwards(open.forward, &there) {
+                let started_anew = epoch != 0 && epoch < there.claim.epoch;
+                if started_anew || !hub.forwards(open.forward, &there) {
                     return Ok(Found::Moved(there));
                 }
                 add(&hub.counters.forwarded, 1);

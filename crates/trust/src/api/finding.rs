@@ -73,6 +73,34 @@ pub struct Location {
     pub verified: Option<u64>,
 }
 
+/// `GET /status`: alive, whatever the database does.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct StatusAnswer {
+    /// `ok`.
+    pub status: String,
+    /// How many providers there are; absent while nothing is known of any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub providers: Option<ProviderFigures>,
+}
+
+/// How many providers a network has. To be listed is one thing, to work another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProviderFigures {
+    /// Connected, as far as relays say.
+    pub listed: u64,
+    /// Of them, those through which a stream worked within the last hour.
+    pub verified: u64,
+    /// Registered and not disabled, connected or not.
+    pub registered: u64,
+    /// When this was last known to be true.
+    pub as_of_ms: u64,
+    /// That is longer ago than it should be.
+    pub stale: bool,
+    /// Why, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+}
+
 /// `GET /v1/pools`: the newest generation of pools. With `If-None-Match` of the answer before, 304 if nothing has changed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PoolsAnswer {
