@@ -4,12 +4,11 @@
 //! let in until somebody can.
 
 use std::collections::HashMap;
-use std::fs;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
-use snapshot::{BELIEVED_FOR_MS, replace};
+use snapshot::BELIEVED_FOR_MS;
 use store::Client;
 use trust::{AccountId, ClientId, Role};
 
@@ -48,8 +47,7 @@ impl KnownClients {
     /// With what an earlier start has left in the folder.
     pub(crate) fn new(folder: Option<PathBuf>, now_ms: u64) -> Self {
         let file = folder.map(|folder| folder.join(FILE));
-        let is_read = |file: &PathBuf| fs::metadata(file).is_ok_and(|found| found.len() <= MAX_FILE_BYTES);
-        let text = file.as_ref().filter(|file| is_read(file)).and_then(|file| fs::read(file).ok());
+        let text = file.as_ref().and_then(|file| disk::read(file, MAX_FILE_BYTES).ok().flatten());
         // A file that makes no sense is as if there were none.
         let known: Vec<Known> = text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
         let believed = known.into_iter().filter(|known| known.is_believed(now_ms)).take(MOST_KNOWN);
@@ -113,7 +111,8 @@ impl KnownClients {
             }
             state.clients.values().cloned().collect()
         };
-        let written = serde_json::to_vec(&known).map_err(Into::into).and_then(|text| replace(file, &text));
+        let written =
+            serde_json::to_vec(&known).map_err(Into::into).and_then(|text| disk::replace(file, &text));
         if let Err(error) = written {
             tracing::warn!(%error, file = %file.display(), "known clients could not be kept on disk");
         }

@@ -1,9 +1,7 @@
 //! What a proxy needs to start while the api is gone: logins, providers and blocks, as they were last known, in one file that only its
 //! own user can read.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -74,30 +72,20 @@ impl Keeper {
 }
 
 fn read(path: &Path, now_ms: u64) -> io::Result<Option<LastKnown>> {
-    let length = match fs::metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        metadata => metadata?.len(),
-    };
-    if length > MAX_FILE_BYTES {
-        return Err(io::Error::other("it is too large"));
-    }
-    let known: LastKnown = serde_json::from_slice(&fs::read(path)?)?;
+    let Some(text) = disk::read(path, MAX_FILE_BYTES)? else { return Ok(None) };
+    let known: LastKnown = serde_json::from_slice(&text)?;
     let age_ms = u128::from(now_ms.saturating_sub(known.saved_at_ms));
     Ok(Some(known).filter(|known| known.form == FORM && age_ms <= BELIEVED_FOR.as_millis()))
 }
 
 fn write(path: &Path, known: &LastKnown) -> io::Result<()> {
-    let next = path.with_extension("next");
-    // A file of an earlier try may be somebody else's to read.
-    let _ = fs::remove_file(&next);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&next)?;
-    file.write_all(&serde_json::to_vec(known)?)?;
-    file.sync_all()?;
-    fs::rename(next, path)
+    disk::replace(path, &serde_json::to_vec(known)?)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use uuid::Uuid;
 
     use super::*;

@@ -3,16 +3,15 @@
 //! The manifest is signed and names its pools by the hashes of their bytes, so nothing on the disk is believed that the network has
 //! not said. A folder belongs to one process.
 
-mod file;
 mod generation;
 
-pub use file::replace;
 pub use generation::{Bytes, Generation, NoGeneration};
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use disk::{private_folder, read, remove, replace};
 use serde::{Deserialize, Serialize};
 use trust::{BlobHash, KeyRing, PoolManifest};
 
@@ -73,7 +72,7 @@ impl Shelf {
     /// # Errors
     /// The disk's; what was kept before is still there.
     pub fn keep(&self, generation: &Generation) -> io::Result<()> {
-        fs::create_dir_all(&self.folder)?;
+        private_folder(&self.folder)?;
         for (hash, bytes) in generation.blobs() {
             let path = self.blob(hash);
             if fs::metadata(&path).map_or(true, |found| found.len() != bytes.len() as u64) {
@@ -88,7 +87,7 @@ impl Shelf {
             let hash =
                 name.to_str().and_then(|name| name.strip_suffix(SUFFIX)).and_then(|name| name.parse().ok());
             if hash.is_some_and(|hash: BlobHash| !generation.names(hash)) {
-                fs::remove_file(self.folder.join(name))?;
+                remove(&self.folder.join(name))?;
             }
         }
         Ok(())
@@ -96,16 +95,6 @@ impl Shelf {
 
     fn blob(&self, hash: BlobHash) -> PathBuf {
         self.folder.join(format!("{hash}{SUFFIX}"))
-    }
-}
-
-/// A file that is not too long; `None` if there is none.
-fn read(path: &Path, longest: u64) -> io::Result<Option<Vec<u8>>> {
-    match fs::metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-        Ok(found) if found.len() > longest => Err(io::Error::other("it is too large")),
-        Ok(_) => fs::read(path).map(Some),
     }
 }
 
