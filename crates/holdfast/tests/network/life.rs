@@ -9,6 +9,15 @@ fn a_network_comes_up_survives_the_death_of_its_children_and_goes_in_order() {
     let mut house = House::start();
     assert_eq!(house.psql("select 6 * 7").as_deref(), Some("42"));
 
+    // To be listed is one thing, to work another.
+    wait_until("its provider is listed, and has carried a stream", || {
+        let providers = house.status()["providers"].clone();
+        providers["listed"] == 1 && providers["verified"] == 1 && providers["stale"] == false
+    });
+    let page = house.holdfast(&["up", "status"]).output().unwrap().stdout;
+    let page = String::from_utf8_lossy(&page).into_owned();
+    assert!(page.contains("1 listed, 1 of them verified"), "{page}");
+
     let again = house.holdfast(&["up"]).output().unwrap();
     let said = String::from_utf8_lossy(&again.stderr).into_owned();
     assert!(!again.status.success() && said.contains(&house.up_pid().to_string()), "a second one: {said}");

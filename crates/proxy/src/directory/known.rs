@@ -147,6 +147,10 @@ impl State {
         if let Some(query) = query {
             self.windows.looked(query, now);
         }
+        // The last good list of the api's: no newer than our own, and a different part of it each time.
+        if answer.stale && self.generation.is_some() && !matches!(query, Some(Query::Provider(_))) {
+            return;
+        }
         let mut changed = false;
         for candidate in &answer.candidates {
             let Some(provider) = provider(candidate) else { continue };

@@ -15,6 +15,7 @@ struct Network {
     candidates: Mutex<Vec<trust::api::Candidate>>,
     shows: usize,
     silent: AtomicBool,
+    stale: AtomicBool,
     hanging: AtomicBool,
     asked: AtomicU64,
     pools: Mutex<Pools>,
@@ -50,7 +51,8 @@ impl Control for Network {
         });
         let connected = candidates.len() as u64;
         candidates.truncate(self.shows);
-        Ok(CandidatesAnswer { candidates, connected, registered: connected, ..CandidatesAnswer::default() })
+        let stale = self.stale.load(Ordering::Relaxed);
+        Ok(CandidatesAnswer { candidates, connected, stale, ..CandidatesAnswer::default() })
     }
 
     async fn pools(&self, tag: Option<&str>) -> Result<Option<(PoolsAnswer, String)>, ControlError> {
@@ -307,6 +309,11 @@ async fn a_generation_that_nobody_vouches_for_is_used_and_known_to_be_stale() {
     network.candidates.lock().unwrap().push(candidate(2, "de", 3));
     directory.refresh().await;
     assert_eq!(directory.len(), 2);
+    // But not its own last good list: it would add up to the whole network.
+    network.stale.store(true, Ordering::Relaxed);
+    network.candidates.lock().unwrap().push(candidate(3, "de", 3));
+    directory.refresh().await;
+    assert_eq!(directory.len(), 2);
     let _ = std::fs::remove_dir_all(folder);
 }
 
@@ -332,5 +339,39 @@ async fn a_pool_with_other_bytes_than_were_named_and_an_older_generation_are_not
     directory.kept.lock().unwrap().set_due();
     directory.refresh().await;
     assert_eq!(pick(&directory, "").await.unwrap().candidate.provider.as_u128(), 3);
+    let _ = std::fs::remove_dir_all(folder);
+}
+
+/// Resident memory of this process, bytes.
+fn resident() -> usize {
+    let told = std::fs::read_to_string("/proc/self/statm").unwrap();
+    told.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4_096
+}
+
+#[tokio::test]
+async fn a_proxy_that_knows_75_000_providers_needs_less_than_a_kilobyte_for_each() {
+    const MANY: usize = 75_000;
+    let identity = *Identity::generate().unwrap().public().bytes();
+    let countries = ["de", "fr", "at", "us", "pl"];
+    let members: Vec<_> = (0..MANY as u128)
+        .map(|id| Member {
+            provider: Uuid::from_u128(id << 64 | id),
+            epoch: 1,
+            connected_at_ms: 1,
+            relay: format!("relay-{}.example.org:443", id % 32).into(),
+            country: Country::parse(countries[id as usize % countries.len()]).unwrap(),
+            verified: false,
+            identity,
+        })
+        .collect();
+    let (directory, _network, folder) = with_pools(&members);
+    let before = resident();
+    directory.refresh().await;
+    for country in countries {
+        assert!(pick(&directory, &format!("country-{country}")).await.is_ok());
+    }
+    assert_eq!(directory.len(), MANY);
+    let each = resident().saturating_sub(before) / MANY;
+    assert!(each < 1_000, "{each} bytes for each provider");
     let _ = std::fs::remove_dir_all(folder);
 }
