@@ -115,7 +115,7 @@ impl Journal {
         for given in &self.waiting {
             bytes.extend(line(self.network, given)?);
         }
-        snapshot::replace(&self.path, &bytes)?;
+        disk::replace(&self.path, &bytes)?;
         self.file = append(&self.path)?;
         self.torn = false;
         Ok(())

@@ -76,7 +76,7 @@ pub(super) struct Snapshot {
 
 impl Snapshot {
     pub(super) fn save(&self) -> io::Result<()> {
-        snapshot::replace(&self.path, &serde_json::to_vec(&self.kept)?)
+        disk::replace(&self.path, &serde_json::to_vec(&self.kept)?)
     }
 }
 
