@@ -1,12 +1,13 @@
 //! Who asks, and whether they may.
 
 use axum::http::{HeaderMap, Method, header};
+use membership::lease::Cause;
 use store::{Account, Client};
 use trust::api::{ErrorCode, PROOF_HEADER, TOKEN_SCHEME};
 use trust::{ClientClaims, RequestProof, Role, TokenError};
 
 use crate::answer::Refusal;
-use crate::app::{App, Refused};
+use crate::app::{App, Denial};
 use crate::handlers::accounts::lock;
 use crate::passwords::sha256;
 
@@ -89,7 +90,8 @@ pub(crate) async fn check(app: &App, access: Access, asking: &Asking<'_>) -> Res
     }
 }
 
-const REVOKED: &str = "this client was revoked";
+/// When to come back with a token whose key is not known here yet, ms.
+const UNKNOWN_KEY_RETRY_MS: u64 = 5_000;
 const ALL_ROLES: [Role; 3] = [Role::Provider, Role::App, Role::Proxy];
 
 async fn client(
@@ -100,11 +102,13 @@ async fn client(
     may_be_over: bool,
 ) -> Result<Caller, Refusal> {
     // What needs no database comes first: whoever is refused is refused cheaply.
-    let documents = app.documents.current()?;
+    let keys = app.documents.current()?;
     let valid_at_ms = if may_be_over { 0 } else { asking.now_ms };
-    let claims = ClientClaims::verify(token, &documents.ring, valid_at_ms).map_err(token_refused)?;
-    if documents.revocations.revokes(claims.client, claims.issued_at_s) {
-        return Err(Refusal::new(ErrorCode::Revoked, REVOKED));
+    let claims =
+        ClientClaims::verify(token, &keys.ring, valid_at_ms).map_err(|error| token_refused(app, error))?;
+    if let Some(cause) = keys.refusal(claims.client, claims.issued_at_s) {
+        let (code, text) = denial(cause);
+        return Err(Refusal::new(code, text));
     }
     if !roles.contains(&claims.role) {
         let cause = format!("this path is not for a client that is a {}", claims.role);
@@ -122,8 +126,15 @@ async fn client(
             format!("the request's time is {}, the api's clock says {}", proof.time_ms, asking.now_ms);
         return Err(Refusal::new(ErrorCode::ClockSkew, cause));
     }
-    let who = Refused::Client(claims.client);
-    remembered(app, who, asking.now_ms)?;
+    let deny = |(code, text): Denial| {
+        app.known.forget(claims.client);
+        lock(&app.refused_clients).keep(claims.client, (code, text), asking.now_ms);
+        Refusal::new(code, text)
+    };
+    let remembered = lock(&app.refused_clients).get(&claims.client, asking.now_ms);
+    if let Some((code, text)) = remembered {
+        return Err(Refusal::new(code, text));
+    }
     // Nobody can be asked: whom the database has vouched for before is who it was.
     let known = || app.known.find(claims.client, asking.now_ms);
     let asked = match known().filter(|_| app.pools.is_database_silent()) {
@@ -132,10 +143,7 @@ async fn client(
     };
     let client = match asked {
         Ok(Some(client)) => client,
-        Ok(None) => {
-            app.known.forget(claims.client);
-            return Err(refuse(app, who, ErrorCode::Unauthenticated, "no such client", asking.now_ms));
-        }
+        Ok(None) => return Err(deny((ErrorCode::Unauthenticated, "no such client"))),
         Err(error) => known().filter(|_| error.is_silence()).ok_or(error)?,
     };
     let method = asking.method.as_str();
@@ -144,15 +152,14 @@ async fn client(
     {
         return Err(Refusal::new(ErrorCode::ProofInvalid, "the request is not signed by the token's key"));
     }
-    let no = match (client.revoked, client.disabled, client.account_disabled) {
-        (true, ..) => Some((ErrorCode::Revoked, REVOKED)),
-        (_, true, _) => Some((ErrorCode::ClientDisabled, "this client was disabled by its owner")),
-        (.., true) => Some((ErrorCode::AccountDisabled, "the account was disabled")),
+    let cause = match (client.revoked, client.disabled, client.account_disabled) {
+        (true, ..) => Some(Cause::Revoked),
+        (_, true, _) => Some(Cause::Disabled),
+        (.., true) => Some(Cause::AccountDisabled),
         _ => None,
     };
-    if let Some((code, cause)) = no {
-        app.known.forget(claims.client);
-        return Err(refuse(app, who, code, cause, asking.now_ms));
+    if let Some(cause) = cause {
+        return Err(deny(denial(cause)));
     }
     if !app.pools.is_database_silent() {
         app.known.note(&client, asking.now_ms);
@@ -162,14 +169,19 @@ async fn client(
 
 async fn account(app: &App, asking: &Asking<'_>, bearer: &str, operator: bool) -> Result<Caller, Refusal> {
     let hash = sha256(bearer.as_bytes());
-    let who = Refused::Bearer(hash);
-    remembered(app, who, asking.now_ms)?;
+    let deny = |(code, text): Denial| {
+        lock(&app.refused_bearers).keep(hash, (code, text), asking.now_ms);
+        Refusal::new(code, text)
+    };
+    let remembered = lock(&app.refused_bearers).get(&hash, asking.now_ms);
+    if let Some((code, text)) = remembered {
+        return Err(Refusal::new(code, text));
+    }
     let Some(account) = app.store.account_of_session(hash, asking.now_ms).await? else {
-        let cause = "the session is over: sign in again";
-        return Err(refuse(app, who, ErrorCode::Unauthenticated, cause, asking.now_ms));
+        return Err(deny((ErrorCode::Unauthenticated, "the session is over: sign in again")));
     };
     if account.disabled_at_ms.is_some() {
-        return Err(Refusal::new(ErrorCode::AccountDisabled, "the account was disabled"));
+        return Err(deny(denial(Cause::AccountDisabled)));
     }
     if operator && !account.operator {
         return Err(Refusal::new(ErrorCode::Forbidden, "only an operator may do this"));
@@ -177,23 +189,24 @@ async fn account(app: &App, asking: &Asking<'_>, bearer: &str, operator: bool) -
     Ok(Caller::Account(account, hash))
 }
 
-fn token_refused(error: TokenError) -> Refusal {
+fn token_refused(app: &App, error: TokenError) -> Refusal {
     match error {
+        TokenError::UnknownKey(_) => {
+            // It may be newer than the ring here: that is read again, at most once an interval, and nobody waits for it.
+            app.documents.hint();
+            let cause = "the token's key is not known here yet";
+            Refusal::later(ErrorCode::Unavailable, cause, UNKNOWN_KEY_RETRY_MS)
+        }
         TokenError::Expired => Refusal::new(ErrorCode::TokenExpired, "the token's time is over: refresh it"),
         _ => Refusal::new(ErrorCode::Unauthenticated, format!("the token is refused: {}", error.label())),
     }
 }
 
-/// Refuses again whom the database refused a moment ago: it is not asked.
-fn remembered(app: &App, who: Refused, now_ms: u64) -> Result<(), Refusal> {
-    match lock(&app.refused).get(&who, now_ms) {
-        Some((code, cause)) => Err(Refusal::new(code, cause)),
-        None => Ok(()),
-    }
-}
-
-/// Refuses, and remembers it.
-fn refuse(app: &App, who: Refused, code: ErrorCode, cause: &'static str, now_ms: u64) -> Refusal {
-    lock(&app.refused).keep(who, (code, cause), now_ms);
-    Refusal::new(code, cause)
+fn denial(cause: Cause) -> Denial {
+    let code = match cause {
+        Cause::Revoked => ErrorCode::Revoked,
+        Cause::Disabled => ErrorCode::ClientDisabled,
+        Cause::AccountDisabled => ErrorCode::AccountDisabled,
+    };
+    (code, cause.text())
 }

@@ -4,18 +4,19 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
-use base64::Engine as _;
-use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use store::config::read_text;
+use keys::{
+    CertificateFileError, CertificateFiles, CertificateKeeper, Reader, Signer, TokenKeyFiles, read_key,
+};
 use store::{ConfigError, DatabaseConfigError, NewAccount, Store, StoreError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use trust::api::ErrorCode;
-use trust::{AccountId, CertificateError, ClientId, KeyError, RoleCertificate, RootKey, TokenKey};
+use trust::{AccountId, ClientId, RootKey, TokenKey};
 
 use crate::answer::Refusal;
 use crate::config::Config;
-use crate::documents::DocumentKeeper;
+use crate::documents::Documents;
 use crate::guesses::{Guesses, Neighbourhood};
+use crate::handlers::accounts::lock;
 use crate::known::KnownClients;
 use crate::lookups::Lookups;
 use crate::memory::Memory;
@@ -26,8 +27,9 @@ use crate::routes;
 
 /// Requests that are worked on at once.
 pub(crate) const MOST_REQUESTS: usize = 256;
-/// How long a definite refusal is given again without asking the database, ms.
-const REFUSED_MS: u64 = 15_000;
+/// How long a definite refusal is given again without asking the database, ms. Clients that are refused for longer are known from
+/// the shared reader, and cost no question at all.
+const REFUSED_MS: u64 = 60_000;
 /// How long the database's answer to whether it is ready holds, ms.
 const READINESS_MS: u64 = 500;
 /// Passwords that are hashed at once: each takes a core for a fifth of a second.
@@ -46,10 +48,18 @@ pub enum RunError {
     Database(#[from] DatabaseConfigError),
     /// The certificate.
     #[error(transparent)]
-    Certificate(#[from] CertificateError),
+    Certificate(#[from] CertificateFileError),
     /// `offline_after_ms` makes no sense.
     #[error("offline_after_ms is 0: every pause of the database would be an outage")]
     OfflineAfter,
+    /// The state folder.
+    #[error("the state folder {} cannot be used: {source}", path.display())]
+    State {
+        /// Which.
+        path: std::path::PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
     /// The address to listen on.
     #[error("cannot listen on {address}: {source}")]
     Listen {
@@ -74,15 +84,13 @@ pub enum AccountError {
 /// What all requests share.
 pub(crate) struct App {
     pub(crate) store: Store,
-    pub(crate) token_key: TokenKey,
-    pub(crate) documents: DocumentKeeper,
+    pub(crate) documents: Documents,
     /// The newest generation of pools.
     pub(crate) pools: PoolKeeper,
     /// Clients that the database has vouched for.
     pub(crate) known: KnownClients,
     /// For the time without the database.
     pub(crate) offline: Offline,
-    pub(crate) certificate: RoleCertificate,
     pub(crate) requests: Semaphore,
     /// Wrong codes and passwords, by where they come from.
     pub(crate) guesses: Mutex<Guesses<Neighbourhood>>,
@@ -90,8 +98,10 @@ pub(crate) struct App {
     pub(crate) name_guesses: Mutex<Guesses<[u8; 32]>>,
     /// Candidates of a moment ago.
     pub(crate) lookups: Lookups,
-    /// Definite refusals of a moment ago.
-    pub(crate) refused: Mutex<Memory<Refused, (ErrorCode, &'static str)>>,
+    /// Definite refusals of a moment ago, of clients whose tokens are signed by a known key.
+    pub(crate) refused_clients: Mutex<Memory<ClientId, Denial>>,
+    /// And of bearer tokens, which anybody can make up: they push out nobody else.
+    pub(crate) refused_bearers: Mutex<Memory<[u8; 32], Denial>>,
     /// Whether the database could serve a moment ago.
     pub(crate) readiness: Mutex<Memory<(), bool>>,
     hashing: Arc<Semaphore>,
@@ -101,52 +111,74 @@ pub(crate) struct App {
 /// The right to hash one password.
 pub(crate) struct HashingTurn(OwnedSemaphorePermit);
 
-/// Who was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Refused {
-    Client(ClientId),
-    Bearer([u8; 32]),
+/// A definite refusal that is remembered.
+pub(crate) type Denial = (ErrorCode, &'static str);
+
+/// What runs beside the requests.
+pub(crate) struct Keeping {
+    pub(crate) reader: Reader,
+    pub(crate) certificate: CertificateKeeper,
 }
 
 impl App {
-    pub(crate) fn build(config: &Config) -> Result<Self, RunError> {
+    pub(crate) fn build(config: &Config) -> Result<(Self, Keeping), RunError> {
         if config.offline_after_ms == 0 {
             return Err(RunError::OfflineAfter);
         }
         let store = config.database.open(config.network)?;
-        let certificate = RoleCertificate::from_pem(
-            &read_text(&config.certificate)?,
-            &read_text(&config.certificate_key)?,
-        )?;
-        let token_key = key(&config.token_key, TokenKey::from_seed)?;
-        let root = config.root_key.as_deref().map(|path| key(path, RootKey::from_seed)).transpose()?;
+        let files =
+            CertificateFiles { certificate: config.certificate.clone(), key: config.certificate_key.clone() };
+        let certificate =
+            CertificateKeeper::open(files, |certificate| trust::server_config(certificate, &[b"http/1.1"]))?;
+        let root = config.root_key.as_deref().map(|path| read_key(path, RootKey::from_seed)).transpose()?;
         if let (Some(root), Some(path)) = (&root, &config.root_key)
             && root.network() != config.network
         {
             return Err(ConfigError::wrong(path, "the root key of another network").into());
         }
-        let documents =
-            DocumentKeeper::new(config.network, root, *token_key.public_key(), config.state_folder.clone());
+        let folder = config.state_folder.as_deref();
+        let reader = Reader::open(store.clone(), config.network, folder).map_err(|source| {
+            let path = folder.unwrap_or_else(|| Path::new("")).to_owned();
+            RunError::State { path, source }
+        })?;
+        let files = TokenKeyFiles { first: config.token_key.clone(), folder: config.token_keys.clone() };
+        let signer = Signer::open(files, reader.book())?;
+        let documents = Documents::new(config.network, root, reader.book(), reader.hint(), signer);
         let kept = documents.current().ok();
-        let ring = kept.as_ref().map(|documents| &documents.ring);
+        let ring = kept.as_ref().map(|known| &*known.ring);
         let pools = PoolKeeper::new(config.network, config.state_folder.clone(), ring);
-        Ok(Self {
+        let app = Self {
             store,
-            token_key,
             documents,
             pools,
             known: KnownClients::new(config.state_folder.clone(), clock::unix_ms()),
             offline: Offline::open(config.network, config.state_folder.as_deref(), config.offline_after_ms),
-            certificate,
             requests: Semaphore::new(MOST_REQUESTS),
             guesses: Mutex::default(),
             name_guesses: Mutex::default(),
             lookups: Lookups::default(),
-            refused: Mutex::new(Memory::new(REFUSED_MS)),
+            refused_clients: Mutex::new(Memory::new(REFUSED_MS)),
+            refused_bearers: Mutex::new(Memory::new(REFUSED_MS)),
             readiness: Mutex::new(Memory::new(READINESS_MS)),
             hashing: Arc::new(Semaphore::new(MOST_HASHING)),
             hashing_line: Semaphore::new(MOST_WAITING_TO_HASH),
-        })
+        };
+        Ok((app, Keeping { reader, certificate }))
+    }
+
+    /// The key that signs tokens and contracts now.
+    pub(crate) fn token_key(&self) -> Result<Arc<TokenKey>, Refusal> {
+        let waiting = "no key that signs for this network is here: come back";
+        self.documents.signer.key().ok_or_else(|| Refusal::later(ErrorCode::Unavailable, waiting, 5_000))
+    }
+
+    /// Forgets who was refused whenever a change is heard: who still is, is known by then without a question. Never ends.
+    pub(crate) async fn forget_refusals(&self) {
+        let mut changes = self.documents.book().watch();
+        while changes.changed().await.is_ok() {
+            lock(&self.refused_clients).clear();
+            lock(&self.refused_bearers).clear();
+        }
     }
 
     pub(crate) fn router(self: &Arc<Self>) -> Router {
@@ -201,13 +233,4 @@ pub async fn ensure_account(
         store.create_account(new).await?;
     }
     Err(StoreError::Corrupt { what: "an account that is neither there nor can be made" }.into())
-}
-
-/// A key from its seed in base64url.
-fn key<K>(path: &Path, from_seed: impl Fn(&[u8]) -> Result<K, KeyError>) -> Result<K, ConfigError> {
-    let text = read_text(path)?;
-    let seed = BASE64_URL_SAFE_NO_PAD
-        .decode(text.trim())
-        .map_err(|_| ConfigError::wrong(path, "not a key in base64url"))?;
-    from_seed(&seed).map_err(|error| ConfigError::wrong(path, error))
 }

@@ -20,10 +20,14 @@ pub struct Config {
     pub certificate_key: PathBuf,
     /// The key that signs tokens and contracts: its seed in base64url.
     pub token_key: PathBuf,
+    /// A folder with the keys that follow it, each in a file `….key`. It is looked at while the api runs; which of all keys
+    /// signs is for the key ring to say.
+    #[serde(default)]
+    pub token_keys: Option<PathBuf>,
     /// The root key, if it may be here: then revocations are signed at once, and a new network gets its first documents.
     #[serde(default)]
     pub root_key: Option<PathBuf>,
-    /// Where the signed documents are kept, for a start without the database.
+    /// Where the signed documents, and who is refused, are kept, for a start without the database.
     #[serde(default)]
     pub state_folder: Option<PathBuf>,
     /// A database that has given no answer for this long is gone, ms: known accounts get one block without it.

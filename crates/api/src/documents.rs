@@ -1,241 +1,164 @@
-//! The signed key ring and revocation list: in memory, on disk, and in the database, the newest everywhere.
+//! The signed key ring and revocation list: read by the shared reader, begun and kept in the database from here.
 
-use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
+use keys::{Book, Known, PublishError, Signer, publish_revocations};
 use store::{Document, Store, StoreError};
+use tokio::sync::Notify;
+use tokio::time::sleep;
 use trust::api::{ErrorCode, TrustAnswer};
-use trust::{
-    ClientId, DocumentError, KeyRing, KeyState, MAX_REVOKED, NetworkId, RevocationList, Revoked, RingKey,
-    RootKey, TOKEN_LIFE_MS,
-};
+use trust::{DocumentError, KeyRing, KeyState, NetworkId, RevocationList, RingKey, RootKey};
 
 use crate::answer::Refusal;
 use clock::unix_ms;
 
-/// How often the database's documents are looked at: so stale is this process at most.
-const LOOK_EVERY: Duration = Duration::from_secs(15);
+/// How often it is looked at whether the database has what it should have.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
 /// Rest after a look that failed.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
-/// How often a list is signed anew if another api was faster.
-const SIGN_ATTEMPTS: usize = 5;
-const RING_FILE: &str = "key-ring.signed";
-const REVOCATIONS_FILE: &str = "revocations.signed";
-
-/// Both documents, read and as text.
-#[derive(Clone)]
-pub(crate) struct Documents {
-    pub(crate) ring: KeyRing,
-    pub(crate) revocations: RevocationList,
-    ring_text: String,
-    revocations_text: String,
-}
-
-impl Documents {
-    fn read(network: NetworkId, ring_text: String, revocations_text: String) -> Result<Self, DocumentError> {
-        let ring = KeyRing::verify(&ring_text, network)?;
-        let revocations = RevocationList::verify(&revocations_text, network)?;
-        Ok(Self { ring, revocations, ring_text, revocations_text })
-    }
-
-    /// Each document, or the other's if that has a higher number.
-    fn or_newer(mut self, other: &Self) -> Self {
-        if other.ring.number() > self.ring.number() {
-            self.ring = other.ring.clone();
-            self.ring_text.clone_from(&other.ring_text);
-        }
-        if other.revocations.number() > self.revocations.number() {
-            self.revocations = other.revocations.clone();
-            self.revocations_text.clone_from(&other.revocations_text);
-        }
-        self
-    }
-
-    pub(crate) fn answer(&self) -> TrustAnswer {
-        TrustAnswer { key_ring: self.ring_text.clone(), revocations: self.revocations_text.clone() }
-    }
-}
 
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum SyncError {
+pub(crate) enum TendError {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error("a signed document: {0}")]
     Document(#[from] DocumentError),
     #[error("the network has no key ring yet, and the root key that could sign one is not here")]
     NoRing,
-    #[error("another api signs faster than this one")]
-    Contended,
+    #[error("no key that signs tokens is here")]
+    NoKey,
 }
 
-/// Keeps the documents.
-pub(crate) struct DocumentKeeper {
+/// What is known of the keys, and what this api does for it.
+pub(crate) struct Documents {
     network: NetworkId,
     root: Option<RootKey>,
-    token_key: [u8; 32],
-    folder: Option<PathBuf>,
-    current: RwLock<Option<Arc<Documents>>>,
+    book: Book,
+    hint: Arc<Notify>,
+    pub(crate) signer: Signer,
 }
 
-impl DocumentKeeper {
+impl Documents {
     pub(crate) fn new(
         network: NetworkId,
         root: Option<RootKey>,
-        token_key: [u8; 32],
-        folder: Option<PathBuf>,
+        book: Book,
+        hint: Arc<Notify>,
+        signer: Signer,
     ) -> Self {
-        let read = |name: &str| {
-            folder
-                .as_ref()
-                .and_then(|folder| std::fs::read_to_string(folder.join(name)).ok())
-                .unwrap_or_default()
-        };
-        let kept = Documents::read(network, read(RING_FILE), read(REVOCATIONS_FILE)).ok();
-        Self { network, root, token_key, folder, current: RwLock::new(kept.map(Arc::new)) }
+        Self { network, root, book, hint, signer }
     }
 
     /// The newest that is known; refused before there are any.
-    pub(crate) fn current(&self) -> Result<Arc<Documents>, Refusal> {
-        let current = self.current.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let waiting = "the network's key ring is not known yet: come back";
-        current.ok_or_else(|| Refusal::later(ErrorCode::Unavailable, waiting, 1_000))
+    pub(crate) fn current(&self) -> Result<Arc<Known>, Refusal> {
+        let known = self.book.known();
+        if known.ring.number() == 0 {
+            let waiting = "the network's key ring is not known yet: come back";
+            return Err(Refusal::later(ErrorCode::Unavailable, waiting, 1_000));
+        }
+        Ok(known)
     }
 
-    /// Keeps looking. Never ends.
+    /// What is known, with or without a ring.
+    pub(crate) fn book(&self) -> &Book {
+        &self.book
+    }
+
+    /// Something has changed that others will ask the reader for: it is to read now.
+    pub(crate) fn hint(&self) {
+        self.hint.notify_one();
+    }
+
+    /// Keeps in the database what should be there. Never ends.
     pub(crate) async fn keep(&self, store: &Store) {
+        let mut changes = self.book.watch();
+        let mut failing = false;
         loop {
-            let rest = match self.sync(store).await {
-                Ok(()) => LOOK_EVERY,
+            changes.mark_unchanged();
+            let rest = match self.tend(store).await {
+                Ok(()) => {
+                    failing = false;
+                    LOOK_EVERY
+                }
                 Err(error) => {
-                    tracing::warn!(%error, "the signed documents could not be read");
+                    // Once for each time that it begins.
+                    if !std::mem::replace(&mut failing, true) {
+                        tracing::warn!(%error, "the signed documents are not as they should be");
+                    }
                     RETRY_AFTER
                 }
             };
-            tokio::time::sleep(rest).await;
+            tokio::select! {
+                () = sleep(rest) => {}
+                changed = changes.changed(), if !failing => if changed.is_err() { return },
+            }
         }
     }
 
-    pub(crate) async fn sync(&self, store: &Store) -> Result<(), SyncError> {
-        let kept = self.current.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let ring = store.trust_document(Document::KeyRing).await?;
-        let revocations = store.trust_document(Document::Revocations).await?;
-        let there = match (ring, revocations) {
-            (Some((_, ring)), Some((_, revocations))) => Documents::read(self.network, ring, revocations)?,
-            // Begin anew from what is on disk, or with the root key.
-            _ => {
-                store.ensure_network().await?;
-                let first = match kept.as_deref() {
-                    Some(kept) => kept.clone(),
-                    None => self.first()?,
-                };
-                self.publish(store, &first).await?;
-                first
-            }
-        };
-        let newest = match kept.as_deref() {
-            Some(kept) => there.or_newer(kept),
-            None => there,
-        };
-        if !newest.ring.keys().iter().any(|key| key.public_key == self.token_key) {
-            tracing::error!(
-                "the key that signs tokens here is not in the network's key ring: nobody will believe them"
-            );
+    /// Begins a network's documents, puts those back that a database has lost, and takes keys out that nobody needs any more.
+    async fn tend(&self, store: &Store) -> Result<(), TendError> {
+        let known = self.book.known();
+        // Nothing is begun before the database has said what it has.
+        let Some((ring, revocations)) = known.in_database else { return Ok(()) };
+        if ring == 0 || revocations == 0 {
+            store.ensure_network().await?;
         }
-        self.take(newest);
+        if known.ring.number() == 0 && ring == 0 {
+            let root = self.root.as_ref().ok_or(TendError::NoRing)?;
+            let key = self.signer.first().ok_or(TendError::NoKey)?;
+            let keys = vec![RingKey::new(*key.public_key(), KeyState::Signing)];
+            let first = KeyRing::new(self.network, 1, unix_ms() / 1_000, keys)?.sign(root)?;
+            self.publish(store, Document::KeyRing, 1, &first).await?;
+        } else if ring < known.ring.number() {
+            self.publish(store, Document::KeyRing, known.ring.number(), &known.documents.ring).await?;
+        }
+        if known.revocations.number() == 0 && revocations == 0 {
+            let root = self.root.as_ref().ok_or(TendError::NoRing)?;
+            let first = RevocationList::new(self.network, 1, unix_ms() / 1_000, [])?.sign(root)?;
+            self.publish(store, Document::Revocations, 1, &first).await?;
+        } else if revocations < known.revocations.number() {
+            let number = known.revocations.number();
+            self.publish(store, Document::Revocations, number, &known.documents.revocations).await?;
+        }
+        if let Some(root) = &self.root
+            && let Some(tidied) = known.ring.tidied(unix_ms() / 1_000)
+        {
+            self.publish(store, Document::KeyRing, tidied.number(), &tidied.sign(root)?).await?;
+        }
         Ok(())
     }
 
     /// Signs the list of revoked clients anew and publishes it. `false`: the root key is not here, the list is unchanged.
-    pub(crate) async fn sign_revocations(&self, store: &Store) -> Result<bool, SyncError> {
+    pub(crate) async fn sign_revocations(&self, store: &Store) -> Result<bool, PublishError> {
         let Some(root) = &self.root else { return Ok(false) };
-        for _ in 0..SIGN_ATTEMPTS {
-            self.sync(store).await?;
-            let current = self.current.read().unwrap_or_else(PoisonError::into_inner).clone();
-            let Some(current) = current else { return Err(SyncError::NoRing) };
-            let now_ms = unix_ms();
-            // Whoever was revoked longer ago has no token that is still valid, and gets no new one.
-            let since_ms = now_ms.saturating_sub(TOKEN_LIFE_MS + 86_400_000);
-            let most = u32::try_from(MAX_REVOKED).unwrap_or(u32::MAX);
-            let revoked = store.revoked_clients(since_ms, most).await?;
-            let entries = revoked.into_iter().map(|(client, at_ms)| revoked_entry(client, at_ms));
-            let number = current.revocations.number() + 1;
-            let list = RevocationList::new(self.network, number, now_ms / 1_000, entries)?;
-            let text = list.sign(root)?;
-            if store.put_trust_document(Document::Revocations, number, text.clone()).await? {
-                self.take(Documents { revocations: list, revocations_text: text, ..(*current).clone() });
-                return Ok(true);
-            }
+        let (_, text) = publish_revocations(store, root).await?;
+        self.book.take_revocations(&text)?;
+        Ok(true)
+    }
+
+    async fn publish(
+        &self,
+        store: &Store,
+        document: Document,
+        number: u64,
+        text: &str,
+    ) -> Result<(), TendError> {
+        if store.put_trust_document(document, number, text.to_owned()).await? {
+            match document {
+                Document::KeyRing => self.book.take_ring(text)?,
+                Document::Revocations => self.book.take_revocations(text)?,
+            };
         }
-        Err(SyncError::Contended)
-    }
-
-    fn first(&self) -> Result<Documents, SyncError> {
-        let root = self.root.as_ref().ok_or(SyncError::NoRing)?;
-        let now_s = unix_ms() / 1_000;
-        let keys = vec![RingKey::new(self.token_key, KeyState::Signing)];
-        let ring = KeyRing::new(self.network, 1, now_s, keys)?;
-        let revocations = RevocationList::new(self.network, 1, now_s, [])?;
-        let (ring_text, revocations_text) = (ring.sign(root)?, revocations.sign(root)?);
-        Ok(Documents { ring, revocations, ring_text, revocations_text })
-    }
-
-    async fn publish(&self, store: &Store, documents: &Documents) -> Result<(), StoreError> {
-        let (ring, revocations) = (documents.ring_text.clone(), documents.revocations_text.clone());
-        store.put_trust_document(Document::KeyRing, documents.ring.number(), ring).await?;
-        store.put_trust_document(Document::Revocations, documents.revocations.number(), revocations).await?;
+        self.hint();
         Ok(())
     }
-
-    /// Takes what is newer of these documents, and keeps them on disk.
-    fn take(&self, documents: Documents) {
-        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-        // Others may have come since these were read.
-        let documents = match current.as_deref() {
-            Some(kept) => documents.or_newer(kept),
-            None => documents,
-        };
-        let is_same = current.as_ref().is_some_and(|kept| {
-            kept.ring_text == documents.ring_text && kept.revocations_text == documents.revocations_text
-        });
-        if is_same {
-            return;
-        }
-        if let Some(folder) = &self.folder {
-            let files = [(RING_FILE, &documents.ring_text), (REVOCATIONS_FILE, &documents.revocations_text)];
-            for (name, text) in files {
-                let fresh = folder.join(format!("{name}.new"));
-                let written =
-                    std::fs::write(&fresh, text).and_then(|()| std::fs::rename(&fresh, folder.join(name)));
-                if let Err(error) = written {
-                    tracing::warn!(%error, name, "a signed document could not be kept on disk");
-                }
-            }
-        }
-        *current = Some(Arc::new(documents));
-    }
 }
 
-fn revoked_entry(client: ClientId, at_ms: u64) -> Revoked {
-    // The whole second counts: a token of the same second may be older.
-    Revoked { client, before_s: at_ms / 1_000 + 1 }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A look at the database that was under way while a list was signed here brought the older one back.
-    #[test]
-    fn what_is_newer_is_never_replaced_by_what_was_read_before_it() {
-        let (root, token_key) = (RootKey::generate().unwrap(), trust::TokenKey::generate().unwrap());
-        let network = root.network();
-        let list = RevocationList::new(network, 2, 1, []).unwrap();
-        let revocations_text = list.sign(&root).unwrap();
-        let keeper = DocumentKeeper::new(network, Some(root), *token_key.public_key(), None);
-        let older = keeper.first().unwrap();
-        keeper.take(Documents { revocations: list, revocations_text, ..older.clone() });
-        keeper.take(older);
-        assert_eq!(keeper.current().unwrap().revocations.number(), 2);
+/// Both documents, as everybody may have them.
+pub(crate) fn answer(known: &Known) -> TrustAnswer {
+    TrustAnswer {
+        key_ring: known.documents.ring.to_string(),
+        revocations: known.documents.revocations.to_string(),
     }
 }

@@ -6,6 +6,7 @@
 mod access;
 mod answer;
 mod app;
+mod beat;
 mod config;
 mod documents;
 mod guesses;
@@ -33,7 +34,7 @@ use std::future::Future;
 /// # Errors
 /// Keys, certificate or address cannot be used. A database that is not there is no reason: whoever asks hears that.
 pub async fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(), RunError> {
-    let app = app::App::build(&config)?;
+    let (app, keeping) = app::App::build(&config)?;
     let listener = server::bind(&config)?;
-    server::serve(app, listener, shutdown).await
+    server::serve(app, keeping, listener, shutdown).await
 }

@@ -23,6 +23,10 @@ impl<K: Eq + Hash, V: Clone> Memory<K, V> {
         (now_ms.saturating_sub(*at_ms) < self.keep_ms).then(|| value.clone())
     }
 
+    pub(crate) fn clear(&mut self) {
+        self.kept.clear();
+    }
+
     pub(crate) fn keep(&mut self, key: K, value: V, now_ms: u64) {
         if self.kept.len() >= MOST_REMEMBERED && !self.kept.contains_key(&key) {
             let keep_ms = self.keep_ms;

@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use clock::unix_ms;
+use keys::Signer;
 use selection::pool::Member;
 use snapshot::{Generation, NoGeneration, Shelf};
 use store::{PoolRow, Store, StoreError};
 use trust::api::ProviderFigures;
-use trust::{BlobHash, KeyRing, NetworkId, PoolEntry, PoolManifest, TokenError, TokenKey};
+use trust::{BlobHash, KeyRing, NetworkId, PoolEntry, PoolManifest, TokenError};
 
 /// How often the database is asked for a newer generation, at least: so late is this process.
 const LEAST_LOOK: Duration = Duration::from_millis(500);
@@ -49,6 +50,8 @@ enum LookError {
     Store(#[from] StoreError),
     #[error("the manifest cannot be signed: {0}")]
     Sign(#[from] TokenError),
+    #[error("no key that signs for this network is here")]
+    NoKey,
     #[error(transparent)]
     Pool(#[from] NoGeneration),
     #[error("the database has no bytes for a pool of its newest generation")]
@@ -147,10 +150,10 @@ impl PoolKeeper {
     }
 
     /// Keeps looking. Never ends.
-    pub(crate) async fn keep(&self, store: &Store, key: &TokenKey) {
+    pub(crate) async fn keep(&self, store: &Store, signer: &Signer) {
         let mut failing = false;
         loop {
-            let looked = self.look(store, key).await;
+            let looked = self.look(store, signer).await;
             let is_silent = matches!(&looked, Err(LookError::Store(error)) if error.is_silence());
             self.silent.store(is_silent, Ordering::Relaxed);
             let rest = match looked {
@@ -171,7 +174,7 @@ impl PoolKeeper {
         }
     }
 
-    async fn look(&self, store: &Store, key: &TokenKey) -> Result<(), LookError> {
+    async fn look(&self, store: &Store, signer: &Signer) -> Result<(), LookError> {
         let Some(row) = store.generation().await? else { return Ok(()) };
         let current = self.current();
         let served = match current {
@@ -191,7 +194,8 @@ impl PoolKeeper {
                     registered: row.registered,
                     pools: row.pools.into_iter().map(entry).collect(),
                 };
-                let text = manifest.sign(key)?;
+                let key = signer.key().ok_or(LookError::NoKey)?;
+                let text = manifest.sign(&key)?;
                 let mut generation = Generation::new(manifest, text, row.confirmed_at_ms);
                 if let Some(current) = &current {
                     generation.take_from(&current.generation);

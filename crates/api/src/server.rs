@@ -18,7 +18,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{sleep, timeout};
 use tower_service::Service as _;
 
-use crate::app::{App, RunError};
+use crate::app::{App, Keeping, RunError};
+use crate::beat::Beating;
 use crate::config::Config;
 use crate::neighbours::{Counted, Neighbours};
 use crate::routes::Peer;
@@ -49,13 +50,16 @@ pub(crate) fn bind(config: &Config) -> Result<std::net::TcpListener, RunError> {
 
 pub(crate) async fn serve(
     app: App,
+    keeping: Keeping,
     listener: std::net::TcpListener,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), RunError> {
     let failed = |source| RunError::Listen { address: SocketAddr::from(([0, 0, 0, 0], 0)), source };
     let address = listener.local_addr().map_err(failed)?;
     let listener = TcpListener::from_std(listener).map_err(failed)?;
-    let tls = trust::server_config(&app.certificate, &[b"http/1.1"])?;
+    let Keeping { reader, certificate } = keeping;
+    let tls = certificate.tls();
+    let beating = Beating::new();
     let app = Arc::new(app);
     let router = app.router();
     let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
@@ -74,7 +78,8 @@ pub(crate) async fn serve(
                     };
                     let (router, stopping) = (router.clone(), stopping.clone());
                     let connection = Connection { router, peer, stopping, _place: place, _counted: counted };
-                    tokio::spawn(connection.run(stream, Arc::clone(&tls)));
+                    let tls = Arc::clone(&tls.borrow());
+                    tokio::spawn(connection.run(stream, tls));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
@@ -85,10 +90,15 @@ pub(crate) async fn serve(
     };
     tokio::select! {
         () = accept => {}
+        () = reader.run() => {}
+        () = certificate.run() => {}
+        () = app.documents.signer.run() => {}
         () = app.documents.keep(&app.store) => {}
-        () = app.pools.keep(&app.store, &app.token_key) => {}
+        () = app.pools.keep(&app.store, &app.documents.signer) => {}
         () = keep_known(&app) => {}
         () = app.offline.keep(&app.store, &app.known) => {}
+        () = app.forget_refusals() => {}
+        () = beating.keep(&app.store, &app.documents) => {}
         () = shutdown => {}
     }
     drop(listener);
@@ -98,6 +108,7 @@ pub(crate) async fn serve(
         tracing::warn!("requests were cut off at the end");
     }
     app.offline.save().await;
+    beating.end(&app.store).await;
     app.store.pool().close();
     app.pools.save_now();
     app.known.save();

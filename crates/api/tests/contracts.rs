@@ -152,6 +152,8 @@ async fn a_connected_provider_is_a_candidate_with_the_keys_to_seal_to() {
         connections: 1,
         draining: false,
         started_at_ms: now_ms(),
+        ring: 1,
+        revocations: 1,
     };
     store.beat(beat).await.unwrap();
     let came =

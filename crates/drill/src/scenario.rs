@@ -4,6 +4,7 @@
 
 mod bill;
 mod database;
+mod keys;
 mod killed;
 mod membership;
 mod picture;
@@ -104,6 +105,18 @@ pub const ALL: &[Scenario] = &[
         about: "PostgreSQL is stopped and started under traffic: every byte is billed, once",
         seconds: 50,
         run: Run::OnNetwork { size: killed::size, run: killed::database },
+    },
+    Scenario {
+        name: "key-rotation",
+        about: "the token key is rotated while clients refresh and dial, and a relay has died: no token is refused, no session ends",
+        seconds: 90,
+        run: Run::OnNetwork { size: keys::size, run: keys::rotation },
+    },
+    Scenario {
+        name: "revoked-client",
+        about: "providers are revoked and disabled: put out within an interval, refused from memory, also without a database",
+        seconds: 90,
+        run: Run::OnNetwork { size: keys::size, run: keys::revoked },
     },
     Scenario {
         name: "everyone-late",

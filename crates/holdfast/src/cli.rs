@@ -131,6 +131,32 @@ Any number of workers may run on the same database. The file:
 
 SIGTERM stops it; a turn that is under way is rolled back.";
 
+const KEYS_EXAMPLES: &str = "\
+Three kinds of keys, and none touches another: token keys sign tokens and contracts, the root key signs which token keys
+are believed and which clients are revoked, and each role has a TLS certificate.
+
+`rotate` publishes a new token key, waits until every relay and api that lives has seen it, lets it settle, and only then
+lets it sign; the old one is believed until its last token has expired (8 days). No token is refused and no session ends. One
+that was interrupted goes on with the same command; one that cannot go on is taken back by `withdraw`. On many machines, the file that
+it makes in the api's `token_keys` has to be brought to the other apis; it waits for that too.
+
+`revoke` puts a client out for good: every relay and api that reaches the database hears of it within 10 s. With --now it
+waits until all that live hold the new list.
+
+The network is that of --data (made by `holdfast up`; default as there), or that of an api's file (--config), whose way to the
+database is used. The root key is read from --root-key, or where the api's file says.
+
+Exit code 1 if it was not done, or not seen by everybody in time.
+
+Examples:
+  holdfast keys status
+  holdfast keys rotate
+  holdfast keys revoke 019a3c5e-0000-7000-8000-000000000001 --now
+  holdfast keys renew-certificates
+  holdfast keys rotate --config api.toml --root-key /media/stick/root.key
+  holdfast keys renew-certificates --root-key root.key --role relay --name relay-1.example.org \\
+      --certificate relay.crt --certificate-key relay.key";
+
 /// A network of egress providers, and a PostgreSQL connection pooler that cannot stall.
 #[derive(Debug, Parser)]
 #[command(name = "holdfast", version, after_help = EXAMPLES, arg_required_else_help = true)]
@@ -165,6 +191,9 @@ pub(crate) enum Command {
     /// Run a worker: it settles contracts and sweeps what is past its keep.
     #[command(after_help = WORKER_EXAMPLES)]
     Worker(ServiceArgs),
+    /// Look at, rotate, revoke and renew the network's keys and certificates.
+    #[command(after_help = KEYS_EXAMPLES, arg_required_else_help = true)]
+    Keys(KeysArgs),
     /// Check another implementation of the link protocol.
     #[command(subcommand, arg_required_else_help = true)]
     Conformance(Conformance),
@@ -243,6 +272,70 @@ pub(crate) enum Up {
         #[arg(long)]
         yes: bool,
     },
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct KeysArgs {
+    #[command(subcommand)]
+    pub(crate) command: KeysCommand,
+    /// The data folder of `holdfast up`
+    #[arg(long, global = true, value_name = "FOLDER")]
+    pub(crate) data: Option<PathBuf>,
+    /// An api's file, of a network that was set up by hand
+    #[arg(long, global = true, value_name = "FILE", conflicts_with = "data")]
+    pub(crate) config: Option<PathBuf>,
+    /// The root key, if it stands elsewhere than the api's file says
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) root_key: Option<PathBuf>,
+    /// Print the result as JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeysCommand {
+    /// Which keys there are, who has seen them, and how long certificates hold
+    Status,
+    /// Let a new token key follow the present one
+    Rotate {
+        /// Seconds that the new key settles after the last relay or api has seen it
+        #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(0..=86_400))]
+        settle_s: u64,
+        /// Seconds that it may take beside that
+        #[arg(long, value_name = "SECONDS", default_value_t = 900, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+        limit_s: u64,
+    },
+    /// Take back a new key that does not sign yet
+    Withdraw,
+    /// Put a client out for good
+    Revoke {
+        /// Its name, as `GET /v1/clients` and the logs have it
+        client: trust::ClientId,
+        /// Wait until every relay and api that lives holds the new list
+        #[arg(long)]
+        now: bool,
+        /// Seconds that this may take
+        #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3_600))]
+        limit_s: u64,
+    },
+    /// Issue TLS certificates anew; roles that run take them within seconds, and no other key changes
+    RenewCertificates(RenewArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RenewArgs {
+    /// By hand: the role that it is for (api, relay, proxy)
+    #[arg(long, requires_all = ["names", "certificate", "certificate_key"])]
+    pub(crate) role: Option<String>,
+    /// By hand: a name or address under which it is dialled; several times for several
+    #[arg(long = "name", value_name = "NAME", requires = "role")]
+    pub(crate) names: Vec<String>,
+    /// By hand: the file of the certificate
+    #[arg(long, value_name = "FILE", requires = "role")]
+    pub(crate) certificate: Option<PathBuf>,
+    /// By hand: the file of its key
+    #[arg(long, value_name = "FILE", requires = "role")]
+    pub(crate) certificate_key: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]

@@ -5,6 +5,7 @@ mod check;
 mod cli;
 mod conformance;
 mod drill;
+mod keys;
 mod log;
 mod output;
 mod process;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         Command::Api(options) => service::api(&options),
         Command::Relay(options) => service::relay(&options),
         Command::Worker(options) => service::worker(&options),
+        Command::Keys(options) => keys::run(options),
         Command::Up(options) => up::up(options),
         Command::Init(options) => up::init(options),
         Command::UpChild(options) => up::child(&options),

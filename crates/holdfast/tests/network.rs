@@ -4,6 +4,8 @@
 
 #[path = "network/house.rs"]
 mod house;
+#[path = "network/keys.rs"]
+mod keys;
 #[path = "network/life.rs"]
 mod life;
 #[path = "network/providers.rs"]

@@ -55,12 +55,14 @@ codes! {
     TokenInvalid = 10, "token_invalid";
     /// The token is to be refreshed.
     TokenExpired = 11, "token_expired";
-    /// Revoked by the operator.
+    /// Revoked or disabled, by the operator or its owner.
     Revoked = 12, "revoked";
     /// A newer start of the same client is here.
     Superseded = 13, "superseded";
     /// The hello is not signed for this connection.
     ProofInvalid = 14, "proof_invalid";
+    /// Its account was disabled. That may be taken back: come back at the time named.
+    AccountDisabled = 15, "account_disabled";
     /// The provider is not connected here.
     ProviderGone = 20, "provider_gone";
     /// The contract is unknown, expired, or not the opener's.

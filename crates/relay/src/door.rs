@@ -4,12 +4,12 @@ mod guest;
 mod hello;
 mod peer;
 
-pub use hello::Keys;
-pub(crate) use hello::Refused;
+pub(crate) use hello::{Refused, contract, ended_lease};
 pub(crate) use peer::{AdmittedPeer, dial};
 
 use crate::counters::add;
 use crate::hub::{Connection, Hub, leaves, linger};
+use ::keys::Known;
 use clock::unix_ms;
 use guest::Guest;
 use link::message::{Hello, Refuse, Welcome};
@@ -35,7 +35,7 @@ const LINGER_LIMIT: Duration = Duration::from_secs(1);
 pub(crate) struct Door {
     pub hub: Rc<Hub>,
     pub tls: watch::Receiver<Arc<ServerConfig>>,
-    pub keys: watch::Receiver<Arc<Keys>>,
+    pub keys: watch::Receiver<Arc<Known>>,
     /// Somebody shows a key that is not known: whoever keeps the keys is to look again.
     pub unknown_key: Arc<Notify>,
     /// The most refused clients that are held.
@@ -137,14 +137,14 @@ impl Door {
     /// A key that is not known is looked for once more, by whoever keeps the keys.
     async fn check(&self, hello: &Hello<'_>, exported: &[u8; 32]) -> Result<ClientClaims, Refused> {
         let mut keys = self.keys.clone();
-        let first = keys.borrow_and_update().check(hello, exported, unix_ms());
+        let first = hello::check(&keys.borrow_and_update(), hello, exported, unix_ms());
         let claims = match first {
             Err(refused) if refused.is_unknown_key => {
                 self.unknown_key.notify_one();
                 if !matches!(timeout(KEY_LIMIT, keys.changed()).await, Ok(Ok(()))) {
                     return Err(refused);
                 }
-                keys.borrow_and_update().check(hello, exported, unix_ms())?
+                hello::check(&keys.borrow_and_update(), hello, exported, unix_ms())?
             }
             other => other?,
         };

@@ -20,8 +20,8 @@ pub(crate) use peer::PeerLink;
 use crate::config::Config;
 use crate::contracts::Contracts;
 use crate::counters::{Counters, Status};
-use crate::door::Keys;
 use crate::elsewhere::Elsewhere;
+use ::keys::Known;
 use clock::Clock;
 use deadlines::Deadlines;
 use parked::Parked;
@@ -71,7 +71,7 @@ pub(crate) struct Hub {
     pub counters: Counters,
     pub contracts: Contracts,
     /// They change while the relay runs.
-    pub keys: watch::Receiver<Arc<Keys>>,
+    pub keys: watch::Receiver<Arc<Known>>,
     pub held: Cell<usize>,
     pub waiting: Cell<usize>,
     pub draining: Cell<bool>,
@@ -103,7 +103,7 @@ impl Hub {
         config: Config,
         relay: RelayId,
         epoch: u64,
-        keys: watch::Receiver<Arc<Keys>>,
+        keys: watch::Receiver<Arc<Known>>,
     ) -> Rc<Self> {
         let clock = Clock::start();
         let contracts = Contracts::new(clock, config.offline_after_ms);

@@ -19,11 +19,11 @@ mod records;
 mod reporting;
 mod run;
 
+pub use ::keys::Known as Keys;
 pub use config::{Config, Forwarding, InvalidConfig};
 pub use contracts::Usage;
 pub use counters::Status;
-pub use database::{Database, KEYS_INTERVAL, KeyKeeper};
-pub use door::Keys;
+pub use database::Database;
 pub use hub::Presence;
 pub use records::{Beat, Beaten, MAX_BATCH, RecordError, Records};
 pub use run::{Resources, StartError, Stop, run};

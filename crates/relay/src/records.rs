@@ -21,6 +21,10 @@ pub struct Beat {
     pub connections: u32,
     /// It sends its clients away.
     pub draining: bool,
+    /// Number of the key ring that it knows.
+    pub ring: u64,
+    /// Number of the revocation list that it knows.
+    pub revocations: u64,
 }
 
 /// What the records answered to a beat.

@@ -197,12 +197,15 @@ impl<R: Records> Reporting<R> {
         let started_at_ms = unix_ms();
         let mut is_known = false;
         loop {
+            let keys = Arc::clone(&self.hub.keys.borrow());
             let beat = Beat {
                 epoch: self.epoch,
                 started_at_ms,
                 address: self.hub.config.reached_at(),
                 connections: u32::try_from(self.hub.connections().len()).unwrap_or(u32::MAX),
                 draining: self.hub.draining.get(),
+                ring: keys.ring.number(),
+                revocations: keys.revocations.number(),
             };
             self.hub.contracts.database_asked();
             // The next beat comes anyway.

@@ -3,13 +3,14 @@
 use crate::admission::Admission;
 use crate::config::{Config, InvalidConfig};
 use crate::counters::Status;
-use crate::door::{Door, Keys};
+use crate::door::Door;
 use crate::hub::Hub;
 use crate::journal::Journal;
 use crate::listener::{Listener, most_connections};
 use crate::peering::Peering;
 use crate::records::Records;
 use crate::reporting::Reporting;
+use ::keys::Known;
 use clock::unix_ms;
 use rustls::ServerConfig;
 use std::io;
@@ -53,8 +54,8 @@ pub struct Resources<R> {
     /// Its role's certificate and key, which it shows to other relays; a new one holds for new links.
     pub certificate: watch::Receiver<Arc<RoleCertificate>>,
     /// The network's keys.
-    pub keys: watch::Receiver<Arc<Keys>>,
-    /// Told when a client shows a key that is not among them.
+    pub keys: watch::Receiver<Arc<Known>>,
+    /// The reader's hint, given when a client shows a key that is not among them.
     pub unknown_key: Arc<Notify>,
     /// Where records go.
     pub records: R,
@@ -164,7 +165,7 @@ async fn serve<R: Records>(
     tracing::info!(relay = %resources.relay, address = %hub.config.listen, connections = most, "relay listens");
     let listening = tokio::task::spawn_local(Listener { door, socket, admission, most }.run());
     let deadlines = tokio::task::spawn_local(Rc::clone(&hub).keep_deadlines());
-    let revoking = tokio::task::spawn_local(Rc::clone(&hub).keep_revocations());
+    let revoking = tokio::task::spawn_local(Rc::clone(&hub).keep_leases());
     let telling = tokio::task::spawn_local(tell(Rc::clone(&hub), resources.status));
     let records = Arc::new(resources.records);
     let reporting = Reporting::start(&hub, Arc::clone(&records), journal);

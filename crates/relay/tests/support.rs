@@ -96,11 +96,8 @@ struct Ground {
 fn keys(root: &RootKey, token_key: &TokenKey) -> Keys {
     let (network, now_s) = (root.network(), unix_ms() / 1_000);
     let ring_key = RingKey::new(*token_key.public_key(), KeyState::Signing);
-    Keys {
-        network,
-        ring: KeyRing::new(network, 1, now_s, vec![ring_key]).unwrap(),
-        revocations: RevocationList::new(network, 1, now_s, Vec::new()).unwrap(),
-    }
+    let ring = KeyRing::new(network, 1, now_s, vec![ring_key]).unwrap();
+    Keys::new(network, ring, RevocationList::new(network, 1, now_s, Vec::new()).unwrap())
 }
 
 static EPOCH: AtomicU64 = AtomicU64::new(1);
@@ -248,7 +245,7 @@ impl Network {
         let revoked = trust::Revoked { client: member.client, before_s: now_s + 1 };
         let list = RevocationList::new(self.network(), 2, now_s, [revoked]).unwrap();
         let keys = Arc::clone(&self.keys.borrow());
-        self.keys.send_replace(Arc::new(Keys { revocations: list, ..(*keys).clone() }));
+        self.keys.send_replace(Arc::new(Keys { revocations: Arc::new(list), ..(*keys).clone() }));
     }
 
     pub fn contract(&self, opener: &Member, bytes: u64) -> Contract {

@@ -3,6 +3,7 @@
 use tokio_postgres::Row;
 use trust::AccountId;
 
+use crate::changes::Change;
 use crate::session::values;
 use crate::time::{from_ms, to_ms};
 use crate::{Store, StoreError};
@@ -86,6 +87,39 @@ impl Store {
                     );
                     let values = values![&network[..] => BYTEA, name => TEXT];
                     Ok(session.row(&sql, &values).await?.map(|row| account(&row)))
+                })
+            })
+            .await
+    }
+
+    /// Disables an account, and with it each of its clients; or lets it in again. `false`: there is none. Again is the same.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn set_account_disabled(
+        &self,
+        account: AccountId,
+        is_disabled: bool,
+    ) -> Result<bool, StoreError> {
+        let network = self.network.0;
+        self.pool
+            .run("disabling or enabling an account", move |session| {
+                Box::pin(async move {
+                    let update =
+                        "UPDATE account SET disabled_at = CASE WHEN $3 THEN coalesce(disabled_at, now()) END
+                        WHERE account = $2 AND network = (SELECT network FROM network WHERE name = $1)";
+                    let values = values![&network[..] => BYTEA, account.0 => UUID, is_disabled => BOOL];
+                    session.begin().await?;
+                    let known = session.execute(update, &values).await? == 1;
+                    if known {
+                        // A statement of its own: it sees who registered while the update waited.
+                        let change = if is_disabled { Change::Disabled } else { Change::Enabled };
+                        let note = "INSERT INTO change_log (network, kind, subject)
+                            SELECT network, $2, client FROM client WHERE account = $1";
+                        session.execute(note, &values![account.0 => UUID, change.number() => INT2]).await?;
+                    }
+                    session.commit().await?;
+                    Ok(known)
                 })
             })
             .await

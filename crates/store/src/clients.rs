@@ -4,6 +4,7 @@ use tokio_postgres::Row;
 use trust::{AccountId, ClientId, CodeHash, PublicIdentity, RequestId, Role};
 use uuid::Uuid;
 
+use crate::changes::{Change, note};
 use crate::relays::NOT_REMOVED;
 use crate::session::{Session, values};
 use crate::time::{from_ms, to_ms};
@@ -213,7 +214,50 @@ impl Store {
         let network = self.network.0;
         self.pool
             .run("disabling a client", move |session| {
-                Box::pin(async move { disable(session, &network, client, account).await })
+                Box::pin(async move {
+                    session.begin().await?;
+                    let known = disable(session, &network, client, account).await?;
+                    if known {
+                        note(session, &network, Change::Disabled, Some(client)).await?;
+                    }
+                    session.commit().await?;
+                    Ok(known)
+                })
+            })
+            .await
+    }
+
+    /// Lets a client of an account (or of any: `None`) in again. `false`: there is none, or it was revoked, which is for good.
+    /// Again is the same.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn enable_client(
+        &self,
+        client: ClientId,
+        account: Option<AccountId>,
+    ) -> Result<bool, StoreError> {
+        let network = self.network.0;
+        self.pool
+            .run("enabling a client", move |session| {
+                Box::pin(async move {
+                    let sql = "UPDATE client c SET disabled_at = NULL
+                        WHERE c.client = $2 AND ($3::uuid IS NULL OR c.account = $3)
+                          AND c.network = (SELECT network FROM network WHERE name = $1)
+                          AND NOT EXISTS (SELECT FROM revocation r WHERE r.network = c.network AND r.client = c.client)";
+                    let values = values![
+                        &network[..] => BYTEA,
+                        client.0 => UUID,
+                        account.map(|account| account.0) => UUID,
+                    ];
+                    session.begin().await?;
+                    let known = session.execute(sql, &values).await? == 1;
+                    if known {
+                        note(session, &network, Change::Enabled, Some(client)).await?;
+                    }
+                    session.commit().await?;
+                    Ok(known)
+                })
             })
             .await
     }
@@ -243,6 +287,7 @@ impl Store {
                             cause => TEXT,
                         ];
                         session.execute(sql, &values).await?;
+                        note(session, &network, Change::Revoked, Some(client)).await?;
                     }
                     session.commit().await?;
                     Ok(known)
@@ -308,9 +353,12 @@ async fn use_code(
     wanted: &Registration,
     now_ms: u64,
 ) -> Result<bool, StoreError> {
+    // The account stays as it is until the client is there: whoever disables it finds all its clients.
     let sql = "UPDATE join_code SET used_by = $3
         WHERE code_sha256 = $2 AND used_by IS NULL AND expires_at > $4 AND role = $5
-          AND network = (SELECT network FROM network WHERE name = $1)";
+          AND network = (SELECT network FROM network WHERE name = $1)
+          AND account IN (SELECT a.account FROM account a JOIN join_code j USING (account)
+              WHERE j.code_sha256 = $2 AND a.disabled_at IS NULL FOR SHARE OF a)";
     let values = values![
         &network[..] => BYTEA,
         &wanted.code.0[..] => BYTEA,

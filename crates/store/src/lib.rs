@@ -10,6 +10,7 @@ pub mod migrate;
 pub mod pool;
 
 mod accounts;
+mod changes;
 mod clients;
 mod contracts;
 mod error;
@@ -29,10 +30,12 @@ mod testing;
 mod time;
 mod trust_documents;
 mod verdicts;
+mod verifiers;
 
 use trust::NetworkId;
 
 pub use accounts::{Account, NewAccount};
+pub use changes::{ChangeCursor, Changes, ClientRefusal, ClientStanding, MOST_CHANGES, MOST_REFUSED};
 pub use clients::{Client, ClientListed, JoinCodeRow, Registered, Registration};
 pub use config::{ConfigError, DatabaseConfig, DatabaseConfigError};
 pub use contracts::{Admission, Admitted, MOST_OPEN, REPORTS_MS, Verdict};
@@ -53,6 +56,7 @@ pub use trust_documents::Document;
 pub use verdicts::{
     MOST_JUDGED, RelayListed, RelaySeen, RelayVerdict, RelayWord, RelaysSeen, WorkerBeat, WorkerListed,
 };
+pub use verifiers::{ApiBeat, Verifier, VerifierKind};
 
 use pool::Pool;
 use session::values;

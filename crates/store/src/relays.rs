@@ -37,6 +37,10 @@ pub struct Beat {
     pub draining: bool,
     /// When it started, ms since 1970.
     pub started_at_ms: u64,
+    /// Number of the key ring that it holds.
+    pub ring: u64,
+    /// Number of the revocation list that it holds.
+    pub revocations: u64,
 }
 
 /// A client that came.
@@ -140,16 +144,19 @@ impl Store {
     /// The database's.
     pub async fn beat(&self, beat: Beat) -> Result<Beaten, StoreError> {
         let network = self.network.0;
-        let epoch = number(beat.epoch)?;
+        let (epoch, ring, revocations) = (number(beat.epoch)?, number(beat.ring)?, number(beat.revocations)?);
         self.pool
             .run("a relay's beat", move |session| {
                 Box::pin(async move {
                     let sql = "INSERT INTO relay_beat AS b
-                            (relay, network, address, epoch, connections, draining, started_at, beat_at)
-                        SELECT $2, network, $3, $4, $5, $6, $7, now() FROM network WHERE name = $1
+                            (relay, network, address, epoch, connections, draining, started_at, beat_at, ring, revocations)
+                        SELECT $2, network, $3, $4, $5, $6, $7, now(), $8, $9 FROM network WHERE name = $1
                         ON CONFLICT (relay) DO UPDATE SET network = excluded.network, address = excluded.address,
                             epoch = excluded.epoch, connections = excluded.connections, draining = excluded.draining,
-                            started_at = excluded.started_at, beat_at = excluded.beat_at
+                            started_at = excluded.started_at, beat_at = excluded.beat_at,
+                            ring_since = CASE WHEN b.ring = excluded.ring AND b.epoch = excluded.epoch
+                                THEN b.ring_since ELSE excluded.beat_at END,
+                            ring = excluded.ring, revocations = excluded.revocations
                         WHERE b.epoch <= excluded.epoch
                         RETURNING b.xmax = 0";
                     let values = values![
@@ -160,6 +167,8 @@ impl Store {
                         i32::try_from(beat.connections).unwrap_or(i32::MAX) => INT4,
                         beat.draining => BOOL,
                         from_ms(beat.started_at_ms) => TIMESTAMPTZ,
+                        ring => INT8,
+                        revocations => INT8,
                     ];
                     // A row that was inserted has no transaction that updated it.
                     Ok(match session.row(sql, &values).await?.map(|row| row.get(0)) {

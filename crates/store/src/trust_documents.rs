@@ -1,5 +1,6 @@
 //! The signed documents that verifiers keep.
 
+use crate::changes::{Change, note};
 use crate::session::values;
 use crate::{Store, StoreError};
 
@@ -17,6 +18,13 @@ impl Document {
         match self {
             Self::KeyRing => 1,
             Self::Revocations => 2,
+        }
+    }
+
+    fn change(self) -> Change {
+        match self {
+            Self::KeyRing => Change::KeyRing,
+            Self::Revocations => Change::Revocations,
         }
     }
 }
@@ -67,7 +75,13 @@ impl Store {
                         number => INT8,
                         body => TEXT,
                     ];
-                    Ok(session.execute(sql, &values).await? == 1)
+                    session.begin().await?;
+                    let is_newer = session.execute(sql, &values).await? == 1;
+                    if is_newer {
+                        note(session, &network, document.change(), None).await?;
+                    }
+                    session.commit().await?;
+                    Ok(is_newer)
                 })
             })
             .await

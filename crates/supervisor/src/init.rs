@@ -49,15 +49,29 @@ pub fn init(data: &DataFolder, options: &InitOptions) -> Result<Initialised, UpE
     let secrets = Secrets::load_or_write(data)?;
     let now_ms = unix_ms();
     data.write(ROOT_CERTIFICATE, &root.certificate(now_ms)?.pem())?;
-    for (name, role) in
-        [("api", CertificateRole::Api), ("relay", CertificateRole::Relay), ("proxy", CertificateRole::Proxy)]
-    {
+    issue_certificates(data, &root, &settings, now_ms)?;
+    let link = JoinLink { host: settings.address.clone(), port: settings.ports.api, network: root.network() };
+    Ok(Initialised { data: data.clone(), network: root.network(), settings, secrets, link })
+}
+
+/// Roles that have a certificate, by the names of their files.
+pub(crate) const CERTIFICATES: [(&str, CertificateRole); 3] =
+    [("api", CertificateRole::Api), ("relay", CertificateRole::Relay), ("proxy", CertificateRole::Proxy)];
+
+/// A new certificate, with a new key of its own, for each role; no other key is touched.
+pub(crate) fn issue_certificates(
+    data: &DataFolder,
+    root: &RootKey,
+    settings: &Settings,
+    now_ms: u64,
+) -> Result<(), UpError> {
+    for (name, role) in CERTIFICATES {
         let certificate = root.issue(role, &settings.names(), now_ms)?;
+        // A role that reads between the two finds that they do not belong together, and reads again.
         data.write(&format!("{name}.crt"), &certificate.chain_pem())?;
         data.write(&format!("{name}.key"), &certificate.key_pem())?;
     }
-    let link = JoinLink { host: settings.address.clone(), port: settings.ports.api, network: root.network() };
-    Ok(Initialised { data: data.clone(), network: root.network(), settings, secrets, link })
+    Ok(())
 }
 
 /// The network's root key, if there is one.

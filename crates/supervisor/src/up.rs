@@ -9,6 +9,7 @@ use crate::error::UpError;
 use crate::init::{InitOptions, Initialised, init};
 use crate::preflight::{self, Severity};
 use crate::provision::Owner;
+use crate::renewal::keep_certificates;
 use crate::state::{Board, ChildState, Lock, Phase, State};
 use ::cluster::Binaries;
 use clock::unix_ms;
@@ -144,7 +145,10 @@ pub async fn up(options: &UpOptions, say: &dyn Fn(&str), ready: impl FnOnce(&Lin
             state.lines = Some(lines.clone());
         });
         ready(lines);
-        told.await;
+        tokio::select! {
+            () = &mut told => {}
+            () = keep_certificates(&network.data, say) => {}
+        }
         say("stopping");
     }
     network.board.change(|state| state.phase = Phase::Stopping);

@@ -40,6 +40,8 @@ pub mod path {
     pub const CLIENTS: &str = "/v1/clients";
     /// POST (account): no new tokens for this client.
     pub const CLIENT_DISABLE: &str = "/v1/clients/{client}/disable";
+    /// POST (account): let a disabled client in again; not one that was revoked.
+    pub const CLIENT_ENABLE: &str = "/v1/clients/{client}/enable";
     /// POST (account): disable, and put it on the revocation list.
     pub const CLIENT_REVOKE: &str = "/v1/clients/{client}/revoke";
     /// POST (client): a fresh token.
@@ -64,6 +66,10 @@ pub mod path {
     pub const SESSION: &str = "/v1/session";
     /// GET (account): itself. POST (operator): a new account.
     pub const ACCOUNTS: &str = "/v1/accounts";
+    /// POST (operator): nobody signs in to it, and its clients are put out.
+    pub const ACCOUNT_DISABLE: &str = "/v1/accounts/{account}/disable";
+    /// POST (operator): as before it was disabled.
+    pub const ACCOUNT_ENABLE: &str = "/v1/accounts/{account}/enable";
     /// POST (account): a code with which one client may join.
     pub const JOIN_CODES: &str = "/v1/join-codes";
     /// GET and POST (account): logins of the hosted proxy.

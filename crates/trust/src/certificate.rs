@@ -1,5 +1,7 @@
 //! Certificates of roles: ECDSA P-256, 90 days, below the root. The role stands in a URI, names and addresses beside it.
 
+mod validity;
+
 use crate::error::CertificateError;
 use crate::join::is_host;
 use crate::root::RootCertificate;
@@ -93,6 +95,12 @@ impl RoleCertificate {
     #[must_use]
     pub fn chain(&self) -> &[CertificateDer<'static>] {
         &self.chain
+    }
+
+    /// When the role's own certificate ends, ms since 1970. `None`: it cannot be read.
+    #[must_use]
+    pub fn expires_at_ms(&self) -> Option<u64> {
+        validity::validity_ms(self.chain.first()?).map(|(_, until_ms)| until_ms)
     }
 
     pub(crate) fn key(&self) -> PrivateKeyDer<'static> {

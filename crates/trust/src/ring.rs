@@ -37,14 +37,22 @@ pub struct RingKey {
     pub public_key: [u8; 32],
     /// Where it is in its life.
     pub state: KeyState,
+    /// Since when, seconds since 1970; 0: from the beginning.
+    #[serde(rename = "since", default, skip_serializing_if = "is_zero")]
+    pub since_s: u64,
 }
 
 impl RingKey {
-    /// An entry for a public key.
+    /// An entry for a public key, from the beginning.
     #[must_use]
     pub fn new(public_key: [u8; 32], state: KeyState) -> Self {
-        Self { id: KeyId::of(&public_key), public_key, state }
+        Self { id: KeyId::of(&public_key), public_key, state, since_s: 0 }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it in so")]
+fn is_zero(seconds: &u64) -> bool {
+    *seconds == 0
 }
 
 /// Which keys sign the network's tokens and contracts.

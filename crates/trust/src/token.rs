@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 /// How long a client's token lives, in ms: seven days, refreshed daily.
 pub const TOKEN_LIFE_MS: u64 = 7 * 86_400_000;
 
+/// For how long a refusal of a client matters, ms: its last token may have been made in the moment before, and clocks differ.
+pub const REFUSED_FOR_MS: u64 = TOKEN_LIFE_MS + 86_400_000;
+
 /// What a client's token says. Worth nothing without the keys that its thumbprint names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientClaims {

@@ -212,8 +212,16 @@ async fn pools_are_built_and_a_list_that_is_emptied_while_no_relay_beats_is_not_
     let provider = house.provider("DE").await;
     let (relay, store) = (RelayId::from_bytes([2; 16]), house.store(Writer::Relay));
     let started_at_ms = unix_ms() - 600_000;
-    let beat =
-        Beat { relay, epoch: 1, address: "relay:443".into(), connections: 1, draining: false, started_at_ms };
+    let beat = Beat {
+        relay,
+        epoch: 1,
+        address: "relay:443".into(),
+        connections: 1,
+        draining: false,
+        started_at_ms,
+        ring: 1,
+        revocations: 1,
+    };
     assert_eq!(store.beat(beat.clone()).await.unwrap(), store::Beaten::New);
     let came = Connected { client: provider, epoch: 9, software: String::new(), at_ms: unix_ms() };
     store.record_connections(relay, 1, vec![came], Vec::new()).await.unwrap();

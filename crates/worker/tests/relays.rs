@@ -174,8 +174,16 @@ async fn relay(store: Store, root: &RootKey, client: ClientId, open: &Arc<Atomic
         loop {
             if open.load(Ordering::Relaxed) {
                 let address = address.clone();
-                let beat =
-                    Beat { relay: id, epoch: 1, address, connections: 1, draining: false, started_at_ms: 0 };
+                let beat = Beat {
+                    relay: id,
+                    epoch: 1,
+                    address,
+                    connections: 1,
+                    draining: false,
+                    started_at_ms: 0,
+                    ring: 1,
+                    revocations: 1,
+                };
                 let _ = store.beat(beat).await;
             }
             sleep(Duration::from_millis(BEAT_MS)).await;

@@ -88,6 +88,27 @@ pub(crate) async fn create(context: Context) -> Answer {
     ok(&AccountAnswer { account: account.0, name: asked.name, operator: false })
 }
 
+pub(crate) async fn disable(context: Context) -> Answer {
+    set_disabled(&context, true).await
+}
+
+pub(crate) async fn enable(context: Context) -> Answer {
+    set_disabled(&context, false).await
+}
+
+async fn set_disabled(context: &Context, is_disabled: bool) -> Answer {
+    let account: AccountId = context.id("account")?;
+    if is_disabled && account == context.account()?.account {
+        return Err(Refusal::new(ErrorCode::Forbidden, "nobody disables the account that is signed in"));
+    }
+    if !context.app.store.set_account_disabled(account, is_disabled).await? {
+        return Err(Refusal::new(ErrorCode::NotFound, "no such account"));
+    }
+    context.app.documents.hint();
+    lock(&context.app.refused_bearers).clear();
+    done()
+}
+
 pub(crate) async fn join_code(context: Context) -> Answer {
     let account = context.account()?;
     let asked: JoinCodeRequest = context.json()?;

@@ -143,7 +143,7 @@ fn answer(context: &Context, payer: AccountId, admitted: Admitted, offline: bool
         expires_at_s: admitted.expires_at_ms / 1_000,
         offline,
     };
-    let signed = claims.sign(&context.app.token_key).map_err(|error| {
+    let signed = claims.sign(&*context.app.token_key()?).map_err(|error| {
         Refusal::new(ErrorCode::Internal, format!("a contract could not be signed: {}", error.label()))
     })?;
     ok(&ContractAnswer {

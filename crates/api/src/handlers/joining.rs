@@ -8,6 +8,7 @@ use trust::{
 
 use crate::answer::Refusal;
 use crate::app::App;
+use crate::documents::answer;
 use crate::guesses::Neighbourhood;
 use crate::handlers::accounts::lock;
 use crate::passwords::decode;
@@ -21,7 +22,7 @@ const REFRESH_MS: std::ops::Range<u64> = 18 * 3_600_000..30 * 3_600_000;
 const TEXT_MAX: usize = 64;
 
 pub(crate) async fn trust(context: Context) -> Answer {
-    ok(&context.app.documents.current()?.answer())
+    ok(&answer(&*context.app.documents.current()?))
 }
 
 pub(crate) async fn register(context: Context) -> Answer {
@@ -40,7 +41,7 @@ pub(crate) async fn register(context: Context) -> Answer {
             "the registration is not signed by the keys that it names",
         ));
     }
-    let documents = app.documents.current()?;
+    let known = app.documents.current()?;
     let guesser = Neighbourhood::from(context.peer);
     if let Some(wait_ms) = lock(&app.guesses).wait_ms(&guesser, context.now_ms) {
         return Err(Refusal::later(ErrorCode::TooMany, "too many wrong codes from this address", wait_ms));
@@ -67,7 +68,7 @@ pub(crate) async fn register(context: Context) -> Answer {
             lock(&app.guesses).note_right(&guesser);
             let thumbprint = identity.thumbprint();
             let token = token(app, client, role, thumbprint, 0, context.now_ms).await?;
-            ok(&RegisterAnswer { client: client.0, token, trust: documents.answer() })
+            ok(&RegisterAnswer { client: client.0, token, trust: answer(&known) })
         }
         Registered::CodeInvalid => {
             lock(&app.guesses).note_wrong(guesser, context.now_ms);
@@ -108,7 +109,7 @@ async fn token(
         issued_at_s: now_ms / 1_000,
         expires_at_s: expires_at_ms / 1_000,
     };
-    let token = claims.sign(&app.token_key).map_err(|error| {
+    let token = claims.sign(&*app.token_key()?).map_err(|error| {
         Refusal::new(ErrorCode::Internal, format!("a token could not be signed: {}", error.label()))
     })?;
     let relays = app.store.relay_addresses(MOST_RELAYS).await?;

@@ -108,7 +108,12 @@ pub(super) fn of(method: &Method, route: &str) -> Examples {
             ],
             ..Examples::default()
         },
-        path::CLIENT_DISABLE | path::PROXY_ACCOUNT_DISABLE | path::SESSION => answer(json!({})),
+        path::CLIENT_DISABLE
+        | path::CLIENT_ENABLE
+        | path::ACCOUNT_DISABLE
+        | path::ACCOUNT_ENABLE
+        | path::PROXY_ACCOUNT_DISABLE
+        | path::SESSION => answer(json!({})),
         _ => Examples::default(),
     }
 }

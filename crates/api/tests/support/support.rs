@@ -76,6 +76,7 @@ impl House {
             certificate: write("api.crt", &certificate.chain_pem()),
             certificate_key: write("api.key", &certificate.key_pem()),
             token_key: write("token.key", &BASE64_URL_SAFE_NO_PAD.encode(token_key.seed())),
+            token_keys: None,
             root_key: Some(write("root.key", &BASE64_URL_SAFE_NO_PAD.encode(root.seed()))),
             state_folder: Some(folder.path().to_owned()),
             offline_after_ms: 15_000,

@@ -6,12 +6,12 @@ use hyper::Method;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt;
-use trust::Role;
 use trust::api::{
     AccountAnswer, AccountRequest, ClientsAnswer, GrantRequest, GrantsAnswer, JoinCodeAnswer,
     JoinCodeRequest, ProxyAccountAnswer, ProxyAccountRequest, RevokeAnswer, SessionAnswer, SignInRequest,
     path,
 };
+use trust::{ClientId, Role};
 use uuid::Uuid;
 
 /// Somebody who signed in. Debug hides the bearer token.
@@ -67,6 +67,22 @@ impl Session<'_> {
         self.api.call(self.bear(Request::new(Method::POST, &path))).await
     }
 
+    /// Puts a client out, until it is enabled again.
+    ///
+    /// # Errors
+    /// See [`ApiError`].
+    pub async fn disable_client(&self, client: ClientId) -> Result<(), ApiError> {
+        self.act(path::CLIENT_DISABLE, client).await
+    }
+
+    /// Lets a disabled client in again.
+    ///
+    /// # Errors
+    /// See [`ApiError`].
+    pub async fn enable_client(&self, client: ClientId) -> Result<(), ApiError> {
+        self.act(path::CLIENT_ENABLE, client).await
+    }
+
     /// A code with which one client may join.
     ///
     /// # Errors
@@ -109,6 +125,12 @@ impl Session<'_> {
 
     async fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, ApiError> {
         self.api.call(self.bear(Request::new(Method::POST, path).json(body)?)).await
+    }
+
+    async fn act(&self, path: &str, client: ClientId) -> Result<(), ApiError> {
+        let path = path.replace("{client}", &client.to_string());
+        let request = self.bear(Request::new(Method::POST, &path));
+        self.api.connections.call(&request).await.map(|_| ())
     }
 
     fn bear(&self, request: Request) -> Request {

@@ -40,11 +40,8 @@ pub(super) async fn run(
     let token_key = TokenKey::from_seed(&seeds.tokens)?;
     let (network, now_s) = (root.network(), unix_ms() / 1_000);
     let ring_key = RingKey::new(*token_key.public_key(), KeyState::Signing);
-    let keys = Keys {
-        network,
-        ring: KeyRing::new(network, 1, now_s, vec![ring_key])?,
-        revocations: RevocationList::new(network, 1, now_s, Vec::new())?,
-    };
+    let ring = KeyRing::new(network, 1, now_s, vec![ring_key])?;
+    let keys = Keys::new(network, ring, RevocationList::new(network, 1, now_s, Vec::new())?);
     let certificate = root.issue(CertificateRole::Relay, &[address.ip().to_string()], unix_ms())?;
     let mut tls = Arc::unwrap_or_clone(trust::server_config(&certificate, &[link::ALPN])?);
     tls.key_log = tls::exporting();

@@ -44,10 +44,11 @@ impl Files<'_> {
 
     pub(crate) fn api(&self, listen: SocketAddr, path: SocketAddr) -> String {
         format!(
-            "network = \"{}\"\nlisten = \"{listen}\"\n{}token_key = {}\nroot_key = {}\nstate_folder = {}\n{}",
+            "network = \"{}\"\nlisten = \"{listen}\"\n{}token_key = {}\ntoken_keys = {}\nroot_key = {}\nstate_folder = {}\n{}",
             self.network,
             self.certificate("api"),
             self.path("token.key"),
+            self.path("token-keys"),
             self.path("root.key"),
             self.path("api"),
             self.database("api", path),

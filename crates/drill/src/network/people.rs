@@ -9,7 +9,7 @@ use client::{Api, ApiError};
 use store::migrate::{Passwords, migrate as to_this_schema};
 use store::{DatabaseConfig, DirectPath};
 use trust::api::{GrantRequest, Limits, ProviderFigures, ProxyAccountRequest};
-use trust::{JoinLink, NetworkId, Role};
+use trust::{ClientId, JoinLink, NetworkId, Role};
 use uuid::Uuid;
 
 use super::files::DATABASE;
@@ -125,6 +125,15 @@ impl Customer {
             session.revoke_client(client.client).await?;
             Ok(())
         })
+    }
+
+    /// Disables one of the operator's clients.
+    ///
+    /// # Errors
+    /// The api's.
+    pub fn disable(&self, client: ClientId) -> anyhow::Result<()> {
+        let api = Api::new(&self.link)?;
+        block_on(async { Ok(api.sign_in(OPERATOR, OPERATORS_PASSWORD).await?.disable_client(client).await?) })
     }
 
     /// Signs in once, as a person would: how long it took, or why not.

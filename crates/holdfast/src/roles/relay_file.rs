@@ -1,7 +1,8 @@
 //! A relay from its file: `relay.toml`.
 
 use anyhow::Context as _;
-use relay::{Config, Database, KeyKeeper, Resources, Status, Stop};
+use keys::{CertificateFiles, CertificateKeeper, Reader};
+use relay::{Config, Database, Resources, Status, Stop};
 use rustls::ServerConfig;
 use serde::Deserialize;
 use std::fs;
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use store::DatabaseConfig;
 use tokio::sync::watch;
-use trust::{NetworkId, RelayId, RoleCertificate};
+use trust::{CertificateError, NetworkId, RelayId, RoleCertificate};
 
 const ID_FILE: &str = "relay-id";
 
@@ -43,23 +44,17 @@ pub(crate) async fn run(
     stop: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
     let RelayFile { network, certificate, certificate_key, database, relay: config } = file;
-    let text =
-        |path: &Path| fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()));
-    let certificate = RoleCertificate::from_pem(&text(&certificate)?, &text(&certificate_key)?)?;
-    let tls = trust::server_config(&certificate, link::RELAY_ALPN)?;
-    let mut tls = ServerConfig::clone(&tls);
-    // Hellos sign keying material of their connection.
-    tls.key_log = tls::exporting();
-    let (_tls, tls) = watch::channel(Arc::new(tls));
+    let files = CertificateFiles { certificate, key: certificate_key };
+    let certificate = CertificateKeeper::open(files, server_config)?;
     let store = database.open(network)?;
-    let keeper = KeyKeeper::new(store.clone(), network, &config.state_folder)?;
+    let reader = Reader::open(store.clone(), network, Some(&config.state_folder))?;
     let relay = relay_id(&config.state_folder)?;
     let resources = Resources {
         relay,
-        tls,
-        certificate: watch::channel(Arc::new(certificate)).1,
-        keys: keeper.keys(),
-        unknown_key: keeper.unknown_key(),
+        tls: certificate.tls(),
+        certificate: certificate.certificate(),
+        keys: reader.book().watch(),
+        unknown_key: reader.hint(),
         records: Database::new(store, relay),
         status: watch::Sender::new(Status::default()),
     };
@@ -76,11 +71,19 @@ pub(crate) async fn run(
     tokio::pin!(run);
     tokio::select! {
         ended = &mut run => return Ok(ended?),
-        () = keeper.run() => {}
+        () = reader.run() => {}
+        () = certificate.run() => {}
         () = told_to => {}
     }
     told.send_replace(Stop::Now);
     Ok(run.await?)
+}
+
+/// Hellos sign keying material of their connection.
+fn server_config(certificate: &RoleCertificate) -> Result<Arc<ServerConfig>, CertificateError> {
+    let mut tls = Arc::unwrap_or_clone(trust::server_config(certificate, link::RELAY_ALPN)?);
+    tls.key_log = tls::exporting();
+    Ok(Arc::new(tls))
 }
 
 /// Who this relay is, made once for its state folder.

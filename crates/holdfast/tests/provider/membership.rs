@@ -79,11 +79,7 @@ async fn a_revoked_provider_stops_dialling_and_tells_its_owner() {
     );
     let revoked = Revoked { client, before_s: u64::MAX / 2_000 };
     let list = RevocationList::new(keys.network, 2, 0, [revoked]).unwrap();
-    home.network.keys.send_replace(Arc::new(relay::Keys {
-        network: keys.network,
-        ring: ring.unwrap(),
-        revocations: list,
-    }));
+    home.network.keys.send_replace(Arc::new(relay::Keys::new(keys.network, ring.unwrap(), list)));
     let status = provider.until("held", |status| status.held.is_some()).await;
     assert_eq!(status.held.as_ref().unwrap().code, "revoked");
     // The relay tells its counts twice a second.

@@ -3,12 +3,13 @@
 use super::Hub;
 use super::inside::Inside;
 use super::peer::PeerEnd;
-use crate::door::Admitted;
+use crate::door::{Admitted, ended_lease};
 use crate::elsewhere::Claim;
 use crate::hub::Presence;
 use clock::unix_ms;
 use link::message::{PresenceChange, Refuse};
 use link::{Beat, Code, Heartbeat, Kind, WRITE_LIMIT, websocket, write_frame};
+use membership::lease::Cause;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::io;
 use std::rc::Rc;
@@ -99,7 +100,7 @@ impl Connection {
         match connection.barred(&hub) {
             Some(code) => {
                 hub.counters.refuse(code);
-                connection.say(code);
+                connection.say(&hub, code);
             }
             None => {
                 connection.enter(&hub, software);
@@ -170,8 +171,12 @@ impl Connection {
         if self.is_provider() && !hub.elsewhere.borrow().holds(self.client, self.claim()) {
             return Some(Code::Idle);
         }
-        let is_revoked = hub.keys.borrow().revocations.revokes(self.client, self.issued_at_s);
-        is_revoked.then_some(Code::Revoked)
+        self.refusal(hub).map(|cause| ended_lease(cause).0)
+    }
+
+    /// Why its lease has ended, if it has.
+    pub(super) fn refusal(&self, hub: &Hub) -> Option<Cause> {
+        hub.keys.borrow().refusal(self.client, self.issued_at_s)
     }
 
     pub(super) fn enter(self: &Rc<Self>, hub: &Rc<Hub>, software: Box<str>) {
@@ -363,10 +368,13 @@ impl Connection {
     }
 
     /// What the client hears at the end.
-    pub(super) fn say(&self, code: Code) {
-        let retry_after = None;
-        Refuse { code, cause: cause(code).into(), retry_after }
-            .write(0, self.inside.borrow_mut().out.plain());
+    pub(super) fn say(&self, hub: &Hub, code: Code) {
+        let ended = self.refusal(hub).filter(|cause| ended_lease(*cause).0 == code);
+        let (cause, retry_after) = match ended {
+            Some(ended) => (ended.text(), ended_lease(ended).1),
+            None => (cause(code), None),
+        };
+        Refuse { code, cause: cause.into(), retry_after }.write(0, self.inside.borrow_mut().out.plain());
     }
 }
 
@@ -401,7 +409,6 @@ pub(crate) async fn leaves(socket: &TcpStream, limit: Duration) {
 fn cause(code: Code) -> &'static str {
     match code {
         Code::Superseded => "a newer start of this client is connected; is its state folder used twice?",
-        Code::Revoked => "the operator has revoked this client",
         Code::Draining => "this relay goes away",
         _ => "",
     }

@@ -4,17 +4,17 @@ use super::connection::End;
 use super::connection::Part;
 use super::inside::Route;
 use super::{Connection, Hub, Presence};
+use crate::door::ended_lease;
 use clock::unix_ms;
 use link::Code;
 use link::message::{Drain, PresenceChange, Refuse, Reset, Standing};
 use std::rc::Rc;
-use std::sync::Arc;
 
 impl Connection {
     /// Its streams are reset, and it is forgotten, unless a newer start has its place.
     pub(super) fn leave(self: &Rc<Self>, hub: &Hub, end: &End) {
         if let End::Said(code) = end {
-            self.say(*code);
+            self.say(hub, *code);
         }
         let routes: Vec<(u32, Route)> = self.inside.borrow_mut().routes.drain().collect();
         hub.streams.set(hub.streams.get().saturating_sub(routes.len()));
@@ -102,15 +102,16 @@ impl Hub {
         }
     }
 
-    /// Ends whoever is revoked, whenever the list changes; never ends.
-    pub(crate) async fn keep_revocations(self: Rc<Self>) {
+    /// Ends the sessions of whoever is refused, whenever it is heard who is; never ends. For as long as nothing is heard, all
+    /// sessions go on.
+    pub(crate) async fn keep_leases(self: Rc<Self>) {
         let mut keys = self.keys.clone();
         while keys.changed().await.is_ok() {
-            let now = Arc::clone(&keys.borrow_and_update());
+            keys.mark_unchanged();
             for connection in self.connections() {
-                if now.revocations.revokes(connection.client, connection.issued_at_s) {
-                    tracing::info!(client = %connection.client, "a connected client is revoked");
-                    connection.end(Code::Revoked);
+                if let Some(cause) = connection.refusal(&self) {
+                    tracing::info!(client = %connection.client, cause = cause.label(), "a session's lease has ended");
+                    connection.end(ended_lease(cause).0);
                 }
             }
         }

@@ -79,7 +79,7 @@ impl Connection {
             tracing::info!(%relay, ?end, "a link to another relay is down");
             link.leave(&hub, &end);
         } else {
-            link.say(Code::Superseded);
+            link.say(&hub, Code::Superseded);
         }
         link.farewell().await;
     }

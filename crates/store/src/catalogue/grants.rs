@@ -30,6 +30,8 @@ const FUNCTIONS: &[(&str, &[Writer])] = &[
     ("spend_somewhere(uuid, uuid, smallint, bigint, timestamptz)", &[Writer::Worker]),
     ("charge_account(uuid, uuid, smallint, bigint, timestamptz)", &[Writer::Worker]),
     ("cover_debts(timestamptz, integer)", &[Writer::Worker]),
+    ("changed_clients(integer, xid8, integer)", &[Writer::Api, Writer::Relay]),
+    ("refused_clients(integer, timestamptz, integer)", &[Writer::Api, Writer::Relay]),
     ("settle_contracts(timestamptz, integer)", &[Writer::Worker]),
     ("settle_late(integer)", &[Writer::Worker]),
     ("task_partitions(integer, integer, integer)", &[Writer::Worker]),

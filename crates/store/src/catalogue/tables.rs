@@ -38,6 +38,22 @@ pub const TABLES: &[Table] = &[
         Forever { because: "what was revoked stays so" },
         "revoked client",
     ),
+    table(
+        "change_log",
+        Api,
+        Insert,
+        &[Relay],
+        Sweep { column: "changed_at", keep_s: 7 * DAY_S },
+        "client disabled, enabled or revoked; document signed",
+    ),
+    table(
+        "api_beat",
+        Api,
+        InsertUpdate,
+        &[],
+        Sweep { column: "beat_at", keep_s: 7 * DAY_S },
+        "start of an api",
+    ),
     table("trust_document", Api, InsertUpdate, &[Relay], Bounded { by: "two for each network" }, "network"),
     table("relay_beat", Relay, All, &[Api], Sweep { column: "beat_at", keep_s: 7 * DAY_S }, "relay"),
     table(

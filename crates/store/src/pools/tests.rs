@@ -9,7 +9,16 @@ const SILENCE_MS: u64 = 30_000;
 const SETTLING_MS: u64 = 60_000;
 
 fn beat(relay: RelayId, started_at_ms: u64) -> Beat {
-    Beat { relay, epoch: 1, address: "relay:443".into(), connections: 1, draining: false, started_at_ms }
+    Beat {
+        relay,
+        epoch: 1,
+        address: "relay:443".into(),
+        connections: 1,
+        draining: false,
+        started_at_ms,
+        ring: 1,
+        revocations: 1,
+    }
 }
 
 fn row(name: &str, bytes: &[u8]) -> PoolRow {

@@ -5,7 +5,16 @@ use crate::testing::{Database, now_ms};
 use crate::{ExitFound, ExitRow, NewProxyAccount};
 
 fn beat(relay: RelayId, epoch: u64, address: &str) -> Beat {
-    Beat { relay, epoch, address: address.into(), connections: 1, draining: false, started_at_ms: now_ms() }
+    Beat {
+        relay,
+        epoch,
+        address: address.into(),
+        connections: 1,
+        draining: false,
+        started_at_ms: now_ms(),
+        ring: 1,
+        revocations: 1,
+    }
 }
 
 fn came(client: ClientId, epoch: u64) -> Connected {

@@ -6,7 +6,16 @@ use crate::{Beat, Beaten, Connected};
 
 fn beat(relay: RelayId, epoch: u64) -> Beat {
     let address = "relay:443".to_owned();
-    Beat { relay, epoch, address, connections: 1, draining: false, started_at_ms: now_ms() }
+    Beat {
+        relay,
+        epoch,
+        address,
+        connections: 1,
+        draining: false,
+        started_at_ms: now_ms(),
+        ring: 1,
+        revocations: 1,
+    }
 }
 
 async fn look(database: &Database, hold: Option<(&'static str, u64)>) -> RelaysSeen {

@@ -74,10 +74,11 @@ pub(super) fn write_roles(made: &Initialised) -> Result<(), UpError> {
     data.write(
         "api.toml",
         &format!(
-            "{HEAD}network = \"{network}\"\nlisten = {}\n{}token_key = {}\nroot_key = {}\nstate_folder = {}\n{}",
+            "{HEAD}network = \"{network}\"\nlisten = {}\n{}token_key = {}\ntoken_keys = {}\nroot_key = {}\nstate_folder = {}\n{}",
             listen(api),
             certificate("api"),
             path("token.key"),
+            quoted(&data.folder("token-keys")?.display().to_string()),
             path("root.key"),
             quoted(&data.folder("api")?.display().to_string()),
             database("holdfast_api", &secrets.database_api),
