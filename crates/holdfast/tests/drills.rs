@@ -1,25 +1,56 @@
-//! The short forms of the drills, each on a network of its own.
+//! The short forms of the drills, each on a network of its own. They wait more than they work, so some run at once.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
-fn holds(name: &str) {
-    let drill = Command::new(env!("CARGO_BIN_EXE_holdfast")).args(["drill", name]).output().unwrap();
-    let (said, complained) = (String::from_utf8_lossy(&drill.stdout), String::from_utf8_lossy(&drill.stderr));
-    assert!(drill.status.success(), "{said}{complained}");
+fn hold(names: &[&str]) {
+    let start = |name: &&str| {
+        let mut drill = Command::new(env!("CARGO_BIN_EXE_holdfast"));
+        drill.args(["drill", name]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let running: Vec<Child> = names.iter().map(start).collect();
+    let mut failed = String::new();
+    for drill in running {
+        let ended = drill.wait_with_output().unwrap();
+        if !ended.status.success() {
+            failed += &String::from_utf8_lossy(&ended.stderr);
+            failed += &String::from_utf8_lossy(&ended.stdout);
+        }
+    }
+    assert!(failed.is_empty(), "{failed}");
+}
+
+#[test]
+fn no_stream_and_no_provider_notices_that_the_database_is_gone() {
+    hold(&["database-gone", "pooler-gone", "pooler-stalled"]);
+}
+
+#[test]
+fn a_slow_database_gets_no_more_work_and_roles_start_without_one() {
+    hold(&["database-slow", "start-without-database"]);
 }
 
 #[test]
 fn all_come_back_after_a_relay_was_killed() {
-    holds("reconnect-storm");
+    hold(&["reconnect-storm"]);
 }
 
 #[test]
 fn a_relay_that_is_killed_loses_little_use_and_none_is_charged_twice() {
-    holds("relay-killed");
+    hold(&["relay-killed"]);
 }
 
 #[test]
 fn every_byte_is_billed_once_though_the_database_comes_and_goes() {
-    holds("database-restarts");
+    hold(&["database-restarts"]);
+}
+
+#[test]
+fn relays_are_judged_by_evidence() {
+    hold(&["everyone-late", "one-of-two-dead", "record-deleted"]);
+}
+
+#[test]
+fn one_dead_relay_of_ten_is_removed_and_no_other() {
+    hold(&["one-relay-dead"]);
 }
