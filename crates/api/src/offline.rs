@@ -1,8 +1,8 @@
-//! Without the database: one block for whoever is known.
+//! Without the database: one block for each opener that is known.
 //!
-//! While the database gives no answer, a client of an account that was given a block before gets one more, once an outage. It is
-//! written to this disk, and synced, before it is given out; once the database is back, it is brought into the ledger by its name: once,
-//! however often that is tried. Each api knows its own outage: with several, an account may get one block from each.
+//! While the database gives no answer, a client that was given a block before gets one more, once an outage, as far as its account
+//! has not had as much as an outage gives. It is written to this disk, and synced, before it is given out; once the database is back, it is brought into the ledger by its name: once,
+//! however often that is tried. Each api knows its own outage: with several, an opener may get one block from each.
 
 mod journal;
 mod known;
@@ -114,7 +114,7 @@ impl Offline {
         lock(&self.known).forget(client, login);
     }
 
-    /// One block, if this account has not had one in this outage; the same request gets the same block.
+    /// One block, if this opener has not had one in this outage; the same request gets the same block.
     pub(crate) async fn give(
         &self,
         opener: ClientId,
@@ -148,7 +148,7 @@ impl Offline {
                 Ok(given)
             }
             Ok(Ok(Given::HadIt)) => Err(gone(
-                "the network's database gives no answer, and this account has had its block for that time",
+                "the network's database gives no answer, and what is given for that time has been given",
             )),
             Ok(Ok(Given::Full)) => {
                 Err(gone("the network's database gives no answer, and no more blocks are given"))

@@ -36,7 +36,7 @@ pub(super) struct Journal {
 pub(super) enum Given {
     /// The block, now or by the same request before.
     Block(OfflineContract),
-    /// The account has had one.
+    /// The opener has had one for this login, or the account as much as it gets in an outage.
     HadIt,
     /// As many are waiting as may.
     Full,
@@ -77,15 +77,23 @@ impl Journal {
     }
 
     /// Gives a block, and waits until the disk has it.
-    pub(super) fn give(&mut self, wanted: OfflineContract) -> io::Result<Given> {
+    pub(super) fn give(&mut self, mut wanted: OfflineContract) -> io::Result<Given> {
         let same =
             |given: &&OfflineContract| given.opener == wanted.opener && given.request == wanted.request;
         if let Some(given) = self.waiting.iter().find(same) {
             return Ok(Given::Block(given.clone()));
         }
-        if self.waiting.iter().any(|given| given.account == wanted.account) {
+        let of_account = self.waiting.iter().filter(|given| given.account == wanted.account);
+        let (mut given_bytes, mut had_it) = (0_u64, false);
+        for given in of_account {
+            given_bytes = given_bytes.saturating_add(given.bytes);
+            had_it |= given.opener == wanted.opener && given.proxy_account == wanted.proxy_account;
+        }
+        let left = ledger::ACCOUNT_OFFLINE_BYTES.saturating_sub(given_bytes);
+        if had_it || left < ledger::LEAST_OFFLINE_BLOCK_BYTES {
             return Ok(Given::HadIt);
         }
+        wanted.bytes = wanted.bytes.min(left);
         if self.waiting.len() >= MOST_WAITING {
             return Ok(Given::Full);
         }

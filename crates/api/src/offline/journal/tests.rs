@@ -23,11 +23,12 @@ fn open(folder: &Path) -> Journal {
 }
 
 #[test]
-fn an_account_gets_one_block_and_the_same_request_the_same_also_after_a_restart() {
+fn an_opener_gets_one_block_and_the_same_request_the_same_also_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let first = block(AccountId::random());
     let again = OfflineContract { contract: ContractId::random(), ..first.clone() };
-    let second = block(first.account);
+    let contract = ContractId::random();
+    let second = OfflineContract { contract, request: RequestId::random(), ..first.clone() };
     for _ in 0..2 {
         let mut journal = open(folder.path());
         assert_eq!(journal.give(again.clone()).unwrap(), journal.give(first.clone()).unwrap());
@@ -42,6 +43,24 @@ fn an_account_gets_one_block_and_the_same_request_the_same_also_after_a_restart(
     drop(journal);
     let mut journal = open(folder.path());
     assert_eq!(journal.give(second.clone()).unwrap(), Given::Block(second), "the next outage is another");
+}
+
+#[test]
+fn the_openers_of_an_account_get_no_more_than_an_outage_gives() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut journal = open(folder.path());
+    let account = AccountId::random();
+    let mut given = Vec::new();
+    for _ in 0..20 {
+        let bytes = ledger::GREATEST_OFFLINE_BLOCK_BYTES - 1;
+        match journal.give(OfflineContract { bytes, ..block(account) }).unwrap() {
+            Given::Block(block) => given.push(block.bytes),
+            other => assert_eq!(other, Given::HadIt),
+        }
+    }
+    assert!(given.len() > 1 && given.iter().sum::<u64>() <= ledger::ACCOUNT_OFFLINE_BYTES, "{given:?}");
+    let other = block(AccountId::random());
+    assert_eq!(journal.give(other.clone()).unwrap(), Given::Block(other), "others have their own");
 }
 
 #[test]
