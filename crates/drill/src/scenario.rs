@@ -3,6 +3,7 @@
 //! A scenario is a function over a [`Stage`]; the list is [`ALL`].
 
 mod bill;
+mod cache;
 mod database;
 mod keys;
 mod killed;
@@ -87,6 +88,18 @@ pub const ALL: &[Scenario] = &[
         about: "nobody builds lists of providers: they stay, are said to be stale, and are never lists of the dead",
         seconds: 70,
         run: Run::OnNetwork { size: pools::size, run: pools::rebuild_stopped },
+    },
+    Scenario {
+        name: "redis-gone",
+        about: "Redis is killed, comes back empty, and is stopped under traffic: only freshness is lost, and comes back",
+        seconds: 90,
+        run: Run::OnNetwork { size: cache::single, run: cache::gone },
+    },
+    Scenario {
+        name: "slot-moved",
+        about: "the slot of the hints moves from node to node under idle listeners: the next change is heard all the same",
+        seconds: 60,
+        run: Run::OnNetwork { size: cache::cluster, run: cache::slot_moved },
     },
     Scenario {
         name: "reconnect-storm",
