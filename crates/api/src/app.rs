@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
+use cache::{Cache, CacheConfigError, Channel};
 use keys::{
     CertificateFileError, CertificateFiles, CertificateKeeper, Reader, Signer, TokenKeyFiles, read_key,
 };
@@ -46,6 +47,9 @@ pub enum RunError {
     /// The way to the database.
     #[error(transparent)]
     Database(#[from] DatabaseConfigError),
+    /// The cache.
+    #[error(transparent)]
+    Cache(#[from] CacheConfigError),
     /// The certificate.
     #[error(transparent)]
     Certificate(#[from] CertificateFileError),
@@ -118,6 +122,7 @@ pub(crate) type Denial = (ErrorCode, &'static str);
 pub(crate) struct Keeping {
     pub(crate) reader: Reader,
     pub(crate) certificate: CertificateKeeper,
+    pub(crate) cache: Cache,
 }
 
 impl App {
@@ -143,7 +148,9 @@ impl App {
         })?;
         let files = TokenKeyFiles { first: config.token_key.clone(), folder: config.token_keys.clone() };
         let signer = Signer::open(files, reader.book())?;
-        let documents = Documents::new(config.network, root, reader.book(), reader.hint(), signer);
+        let cache = config.cache.open(config.network)?;
+        let changes = cache.publisher(Channel::CHANGES);
+        let documents = Documents::new(config.network, root, reader.book(), reader.hint(), changes, signer);
         let kept = documents.current().ok();
         let ring = kept.as_ref().map(|known| &*known.ring);
         let pools = PoolKeeper::new(config.network, config.state_folder.clone(), ring);
@@ -163,7 +170,7 @@ impl App {
             hashing: Arc::new(Semaphore::new(MOST_HASHING)),
             hashing_line: Semaphore::new(MOST_WAITING_TO_HASH),
         };
-        Ok((app, Keeping { reader, certificate }))
+        Ok((app, Keeping { reader, certificate, cache }))
     }
 
     /// The key that signs tokens and contracts now.

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use cache::CacheConfig;
 use serde::Deserialize;
 use store::{ConfigError, DatabaseConfig};
 
@@ -33,6 +34,9 @@ pub struct Config {
     /// A database that has given no answer for this long is gone, ms: known accounts get one block without it.
     #[serde(default = "offline_after_ms")]
     pub offline_after_ms: u64,
+    /// Where hints of changes go; in process without.
+    #[serde(default)]
+    pub cache: CacheConfig,
     /// The way to the database.
     pub database: DatabaseConfig,
 }

@@ -1,5 +1,6 @@
 //! The signed key ring and revocation list: read by the shared reader, begun and kept in the database from here.
 
+use cache::Publisher;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,6 +37,7 @@ pub(crate) struct Documents {
     root: Option<RootKey>,
     book: Book,
     hint: Arc<Notify>,
+    changes: Publisher,
     pub(crate) signer: Signer,
 }
 
@@ -45,9 +47,10 @@ impl Documents {
         root: Option<RootKey>,
         book: Book,
         hint: Arc<Notify>,
+        changes: Publisher,
         signer: Signer,
     ) -> Self {
-        Self { network, root, book, hint, signer }
+        Self { network, root, book, hint, changes, signer }
     }
 
     /// The newest that is known; refused before there are any.
@@ -65,9 +68,15 @@ impl Documents {
         &self.book
     }
 
-    /// Something has changed that others will ask the reader for: it is to read now.
+    /// There may be something that the reader has not read. Whoever is no client of this network may cause this: it stays here.
     pub(crate) fn hint(&self) {
         self.hint.notify_one();
+    }
+
+    /// Something has changed: the readers of all processes are to read now.
+    pub(crate) fn changed(&self) {
+        self.hint();
+        self.changes.notify();
     }
 
     /// Keeps in the database what should be there. Never ends.
@@ -150,7 +159,7 @@ impl Documents {
                 Document::Revocations => self.book.take_revocations(text)?,
             };
         }
-        self.hint();
+        self.changed();
         Ok(())
     }
 }

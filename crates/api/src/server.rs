@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
+use cache::Channel;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -57,7 +58,8 @@ pub(crate) async fn serve(
     let failed = |source| RunError::Listen { address: SocketAddr::from(([0, 0, 0, 0], 0)), source };
     let address = listener.local_addr().map_err(failed)?;
     let listener = TcpListener::from_std(listener).map_err(failed)?;
-    let Keeping { reader, certificate } = keeping;
+    let Keeping { reader, certificate, cache } = keeping;
+    let hint = reader.hint();
     let tls = certificate.tls();
     let beating = Beating::new();
     let app = Arc::new(app);
@@ -91,6 +93,7 @@ pub(crate) async fn serve(
     tokio::select! {
         () = accept => {}
         () = reader.run() => {}
+        () = cache.wake(Channel::CHANGES, &hint) => {}
         () = certificate.run() => {}
         () = app.documents.signer.run() => {}
         () = app.documents.keep(&app.store) => {}

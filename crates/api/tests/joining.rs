@@ -3,8 +3,10 @@
 #[path = "support/support.rs"]
 mod support;
 
+use cache::{CacheConfig, Channel};
 use client::api::Caller;
 use client::{Joining, Membership};
+use std::time::Duration;
 use support::{Ask, House, PASSWORD, PATIENCE, now_ms, refusal, refusal_of_member};
 use tokio::time::timeout;
 use trust::api::{ErrorCode, RegisterRequest};
@@ -16,7 +18,7 @@ async fn a_client_joins_by_code_gets_a_token_and_refreshes_it() {
     let member = house.member(Role::Provider, Some("DE")).await;
     let membership = &member.membership;
     let first = membership.token();
-    tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
     membership.refresh().await.unwrap();
     assert_ne!(membership.token(), first);
     assert!(membership.token_expires_at_ms() > now_ms() + 6 * 86_400_000);
@@ -199,7 +201,7 @@ async fn without_its_database_it_starts_says_so_and_gives_the_documents_that_it_
             if let Ok(trust) = house.api().trust().await {
                 return trust;
             }
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
     });
     assert!(!trust.await.unwrap().key_ring.is_empty());
@@ -212,8 +214,23 @@ async fn without_its_database_it_starts_says_so_and_gives_the_documents_that_it_
     house.relay.refuse_new(false);
     let back = timeout(PATIENCE, async {
         while member.membership.refresh().await.is_err() {
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
         }
     });
     back.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_is_a_hint_to_the_readers_of_all_roles() {
+    let house = House::start().await;
+    let member = house.member(Role::Provider, None).await;
+    // The cache of this process, as another role in it has it.
+    let cache = CacheConfig::default().open(house.network).unwrap();
+    let mut hints = cache.subscribe(Channel::CHANGES).unwrap();
+    while timeout(Duration::from_millis(500), hints.heard()).await.is_ok() {}
+    let bearer = house.bearer("operator", PASSWORD).await;
+    let path = format!("/v1/clients/{}/disable", member.membership.client());
+    let disabled = house.ask(&Ask::post(&path, "").header("authorization", format!("Bearer {bearer}"))).await;
+    assert_eq!(disabled.status, 200);
+    timeout(PATIENCE, hints.heard()).await.expect("nobody was told");
 }

@@ -54,3 +54,8 @@ fn relays_are_judged_by_evidence() {
 fn one_dead_relay_of_ten_is_removed_and_no_other() {
     hold(&["one-relay-dead"]);
 }
+
+#[test]
+fn a_change_is_heard_after_each_move_of_the_hints_slot() {
+    holds("slot-moved");
+}

@@ -104,7 +104,7 @@ async fn set_disabled(context: &Context, is_disabled: bool) -> Answer {
     if !context.app.store.set_account_disabled(account, is_disabled).await? {
         return Err(Refusal::new(ErrorCode::NotFound, "no such account"));
     }
-    context.app.documents.hint();
+    context.app.documents.changed();
     lock(&context.app.refused_bearers).clear();
     done()
 }

@@ -27,7 +27,7 @@ pub(crate) async fn disable(context: Context) -> Answer {
     if !context.app.store.disable_client(client, scope(&context)?).await? {
         return Err(unknown());
     }
-    context.app.documents.hint();
+    context.app.documents.changed();
     done()
 }
 
@@ -36,7 +36,7 @@ pub(crate) async fn enable(context: Context) -> Answer {
     if !context.app.store.enable_client(client, scope(&context)?).await? {
         return Err(Refusal::new(ErrorCode::NotFound, "no client of yours has this name, or it was revoked"));
     }
-    context.app.documents.hint();
+    context.app.documents.changed();
     done()
 }
 
@@ -47,7 +47,7 @@ pub(crate) async fn revoke(context: Context) -> Answer {
     if !app.store.revoke_client(client, scope(&context)?, cause).await? {
         return Err(unknown());
     }
-    app.documents.hint();
+    app.documents.changed();
     let listed = app.documents.sign_revocations(&app.store).await.map_err(|error| {
         tracing::error!(%error, %client, "a client is revoked, but the list could not be signed");
         let cause = "the client gets no new tokens, but the signed list is still the old one: try again";

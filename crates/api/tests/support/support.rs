@@ -80,6 +80,7 @@ impl House {
             root_key: Some(write("root.key", &BASE64_URL_SAFE_NO_PAD.encode(root.seed()))),
             state_folder: Some(folder.path().to_owned()),
             offline_after_ms: 15_000,
+            cache: Default::default(),
             database: DatabaseConfig {
                 url: format!("postgresql://holdfast_api@{}/{DATABASE}", relay.address()),
                 connections: 4,

@@ -1,6 +1,7 @@
 //! A relay from its file: `relay.toml`.
 
 use anyhow::Context as _;
+use cache::{CacheConfig, Channel};
 use keys::{CertificateFiles, CertificateKeeper, Reader};
 use relay::{Config, Database, Resources, Status, Stop};
 use rustls::ServerConfig;
@@ -26,6 +27,9 @@ pub(crate) struct RelayFile {
     certificate: PathBuf,
     /// PEM: its key.
     certificate_key: PathBuf,
+    /// Where hints of changes come from; in process without.
+    #[serde(default)]
+    cache: CacheConfig,
     /// The way to the database.
     database: DatabaseConfig,
     /// Everything else.
@@ -43,11 +47,13 @@ pub(crate) async fn run(
     drain: impl Future<Output = ()>,
     stop: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
-    let RelayFile { network, certificate, certificate_key, database, relay: config } = file;
+    let RelayFile { network, certificate, certificate_key, cache, database, relay: config } = file;
     let files = CertificateFiles { certificate, key: certificate_key };
     let certificate = CertificateKeeper::open(files, server_config)?;
     let store = database.open(network)?;
     let reader = Reader::open(store.clone(), network, Some(&config.state_folder))?;
+    let cache = cache.open(network)?;
+    let hint = reader.hint();
     let relay = relay_id(&config.state_folder)?;
     let resources = Resources {
         relay,
@@ -72,6 +78,7 @@ pub(crate) async fn run(
     tokio::select! {
         ended = &mut run => return Ok(ended?),
         () = reader.run() => {}
+        () = cache.wake(Channel::CHANGES, &hint) => {}
         () = certificate.run() => {}
         () = told_to => {}
     }
