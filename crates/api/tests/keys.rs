@@ -1,4 +1,5 @@
 //! Keys that change and clients that are put out, seen from the api's clients.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 #[path = "support/support.rs"]
 mod support;
