@@ -16,7 +16,7 @@ use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
 use crate::abuse::{self, Records};
 use crate::accounts::{Account, Accounts, REFRESH_EVERY};
@@ -36,6 +36,12 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
 /// How often the counts are written to the log, if they have changed.
 const COUNTS_EVERY: Duration = Duration::from_secs(60);
+
+/// How often it is written down what is known; less often if that takes long.
+const KEEP_EVERY: Duration = Duration::from_secs(5);
+
+/// To write it down takes at most one part in so many of the time.
+const KEEP_SHARE: u32 = 20;
 
 /// What it takes at a stop to give contracts back and hand in the last records.
 const FAREWELL: Duration = Duration::from_secs(3);
@@ -166,7 +172,8 @@ pub async fn serve<E: Exits, C: Control>(
     let keeping = Arc::new(Mutex::new(keeper_of_known));
     let mut beside = JoinSet::new();
     beside.spawn(refresh_providers(Arc::clone(&proxy)));
-    beside.spawn(refresh_logins(Arc::clone(&proxy), Arc::clone(&keeping)));
+    beside.spawn(refresh_logins(Arc::clone(&proxy)));
+    beside.spawn(keep_known(Arc::clone(&proxy), Arc::clone(&keeping)));
     beside.spawn(top_up(Arc::clone(&proxy), wanted));
     beside.spawn(count(Arc::clone(&proxy)));
     let connections = Arc::new(Semaphore::new(proxy.config.connections as usize));
@@ -232,17 +239,27 @@ async fn refresh_providers<E: Exits, C: Control>(proxy: Arc<Proxy<E, C>>) {
     }
 }
 
-/// Logins every half minute, one by one, however long that takes; and unused blocks.
-async fn refresh_logins<E: Exits, C: Control>(proxy: Arc<Proxy<E, C>>, keeping: Keeping) {
+/// Logins every half minute, one by one, however long that takes; and unused blocks are given back.
+async fn refresh_logins<E: Exits, C: Control>(proxy: Arc<Proxy<E, C>>) {
     let mut logins = interval(REFRESH_EVERY);
     logins.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         logins.tick().await;
         proxy.accounts.refresh().await;
         proxy.opener.sweep(&proxy.accounts.all(), KEPT_UNUSED);
+    }
+}
+
+/// Writes down what is known, so that a proxy that is killed knows at its next start what it knew a few seconds before.
+async fn keep_known<E: Exits, C: Control>(proxy: Arc<Proxy<E, C>>, keeping: Keeping) {
+    let mut rest = KEEP_EVERY;
+    loop {
+        sleep(rest).await;
         let (proxy, keeping) = (Arc::clone(&proxy), Arc::clone(&keeping));
+        let began = Instant::now();
         // A slow disk is waited for elsewhere.
         let _ = tokio::task::spawn_blocking(move || proxy.remember(&keeping)).await;
+        rest = KEEP_EVERY.max(began.elapsed() * KEEP_SHARE);
     }
 }
 
