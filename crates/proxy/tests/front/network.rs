@@ -263,3 +263,21 @@ async fn the_last_good_list_is_never_a_list_of_the_dead() {
         assert!(times <= 3, "provider {id}, which is gone, was asked {times} times");
     }
 }
+
+/// A proxy that was killed in its first half minute knew nobody at its next start.
+#[tokio::test]
+async fn what_is_known_is_on_the_disk_within_seconds() {
+    let target = echo().await;
+    let file = std::env::temp_dir().join(format!("holdfast-soon-{}.json", Uuid::now_v7().simple()));
+    let first = start(&[target]).await;
+    let (config, api) = (first.config.clone(), std::sync::Arc::clone(&first.api));
+    first.stop().await;
+    let proxy = start_on(config, api, Some(file.clone())).await;
+    works(&mut stream(proxy.address, "acme", target).await).await;
+    soon("the login on the disk", || {
+        std::fs::read_to_string(&file).is_ok_and(|kept| kept.contains("\"acme\"") && kept.contains("signed"))
+    })
+    .await;
+    proxy.stop().await;
+    std::fs::remove_file(file).unwrap();
+}
