@@ -121,8 +121,9 @@ impl Uplink {
             match over {
                 Over::Unwanted => {}
                 Over::Draining { spread, addresses, link } => {
+                    // Where there is nowhere to go, it would only keep the relay from its end.
+                    leaving = (!addresses.is_empty()).then_some(link);
                     relays.drain(addresses);
-                    leaving = Some(link);
                     let spread_us = u64::try_from(spread.as_micros()).unwrap_or(u64::MAX);
                     sleep(Duration::from_micros(fastrand::u64(..=spread_us))).await;
                 }

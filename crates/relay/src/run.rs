@@ -198,8 +198,14 @@ async fn drain(hub: &Rc<Hub>, stop: &mut watch::Receiver<Stop>) {
     tracing::info!(clients = hub.connections().len(), "draining");
     hub.drain();
     let deadline = Duration::from_millis(u64::from(hub.config.drain_deadline_ms));
+    let gone = async {
+        while !hub.connections().is_empty() {
+            hub.let_go();
+            tokio::time::sleep(DRAIN_LOOK).await;
+        }
+    };
     tokio::select! {
-        () = nobody(hub) => {}
+        () = gone => {}
         () = tokio::time::sleep(deadline) => tracing::info!("the drain's deadline has passed"),
         _ = stop.wait_for(|stop| *stop == Stop::Now) => {}
     }

@@ -448,6 +448,33 @@ async fn one_relay_after_the_other_starts_anew_and_every_open_is_served() {
     assert!(longest < Duration::from_secs(5), "{longest:?}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_ends_with_its_last_stream_and_idle_openers_do_not_hold_it_up() {
+    let adapt = |config: &mut Config| {
+        config.drain_spread_ms = 100;
+        config.drain_deadline_ms = 120_000;
+    };
+    let (first, second) = two(adapt).await;
+    let roaming = Roaming::start(first.member(Role::Provider), first.address.to_string());
+    first.until(|status| status.providers == 1).await;
+    let (proxy, idle) = (first.member(Role::Proxy), first.member(Role::Proxy));
+    let contract = first.contract(&proxy, 1 << 20);
+    let (here, idle) = (first.connect(&proxy).await.unwrap(), first.connect(&idle).await.unwrap());
+    let request = roaming.request(&contract, echo().await);
+    let (mut stream, _) = here.open(&request).await.unwrap();
+    first.stop.send_replace(Stop::Drain);
+    second.until(|status| status.providers == 1).await;
+    let ended = timeout(PATIENCE, idle.ended()).await.unwrap();
+    assert!(matches!(ended, LinkError::Refused { code: Code::Draining, .. }), "{ended}");
+    assert!(!ended.is_final());
+    echo_once(&mut stream, 10_000).await;
+    assert!(!first.running.is_finished());
+    // Whoever has streams is told where the provider is now.
+    assert_eq!(moved(here.open(&request).await.unwrap_err()).0, second.address.to_string());
+    drop(stream);
+    timeout(PATIENCE, first.running).await.expect("it waits").unwrap().unwrap();
+}
+
 /// A provider that goes where its relay sends it, and comes back after every end.
 struct Roaming {
     provider: support::Member,

@@ -126,6 +126,19 @@ impl Hub {
         }
     }
 
+    /// While draining: whoever has no streams, and nobody left here to have some with, is closed.
+    pub(crate) fn let_go(&self) {
+        let carriers = self.providers.get();
+        for connection in self.connections() {
+            let has_moved =
+                || !self.client(connection.client).is_some_and(|own| Rc::ptr_eq(&own, &connection));
+            let is_needed = if connection.is_provider() { !has_moved() } else { carriers > 0 };
+            if !is_needed && connection.inside.borrow().routes.is_empty() {
+                connection.end(Code::Draining);
+            }
+        }
+    }
+
     /// The end of the drain: everybody is closed, and so are the links to other relays.
     pub(crate) fn close_all(&self) {
         for connection in self.connections().into_iter().chain(self.peers()) {
