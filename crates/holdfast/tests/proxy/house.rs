@@ -30,7 +30,11 @@ pub(crate) struct House {
 impl House {
     /// For customers who want to go to `target`.
     pub(crate) async fn start(target: SocketAddr, block_bytes: u64) -> Self {
-        let network = Network::with(|config| config.backoff_base_ms = 20).await;
+        let network = Network::with(|config| {
+            config.backoff_base_ms = 20;
+            config.drain_spread_ms = 100;
+        })
+        .await;
         let book = Shared::default();
         book.lock().unwrap().block_bytes = block_bytes;
         let relay = network.address.to_string();
@@ -73,6 +77,38 @@ impl House {
         self.book.lock().unwrap().candidates.push(candidate);
         tokio::time::sleep(Duration::from_millis(500)).await;
         provider
+    }
+
+    /// A provider of this relay, whom the api's list shows at the first one.
+    pub(crate) async fn provider_at(&self, relay: &Network) -> crate::relay_support::Provider {
+        let provider = relay.provider().await;
+        let now_ms = clock::unix_ms();
+        let candidate = Candidate {
+            provider: provider.member.client.0,
+            epoch: 0,
+            identity: provider.member.identity.public().to_string(),
+            relay: self.network.address.to_string(),
+            country: Some("DE".into()),
+            connected_at_ms: now_ms,
+            seen_at_ms: now_ms,
+        };
+        self.book.lock().unwrap().candidates.push(candidate);
+        self.network.until(|status| status.elsewhere == 1).await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        provider
+    }
+
+    /// A second relay, with a link to the first.
+    pub(crate) async fn another_relay(&self, public_address: &str) -> Network {
+        let first = self.network.address.to_string();
+        let adapt = |config: &mut relay::Config| {
+            config.backoff_base_ms = 20;
+            config.peers = vec![first];
+            public_address.clone_into(&mut config.public_address);
+        };
+        let second = self.network.another(adapt).await;
+        self.network.until(|status| status.relays == 1).await;
+        second
     }
 
     /// A stream by SOCKS5, or the reply code that there is none.

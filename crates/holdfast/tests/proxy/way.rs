@@ -92,3 +92,47 @@ async fn each_failure_of_the_way_has_its_reply() {
     provider.stop().await;
     assert!(matches!(house.stream("acme").await.unwrap_err(), 3 | 4), "the provider is gone");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_at_another_relay_is_reached_there_or_around_if_that_cannot_be_dialled() {
+    // The second time, the second relay is not where it says.
+    for (public_address, around) in [("", false), ("127.0.0.1:1", true)] {
+        let house = House::start(echo().await, PLENTY).await;
+        let second = house.another_relay(public_address).await;
+        let _provider = house.provider_at(&second).await;
+        for _ in 0..5 {
+            works(&mut house.stream("acme").await.unwrap()).await;
+        }
+        let first = house.network.until(|status| status.moved > 0).await;
+        assert_eq!(first.forwarded >= 5, around, "{first:?}");
+        let billed_at = if around { &house.network } else { &second };
+        soon("the bill", || billed_at.written.billed() > 0).await;
+        house.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_relay_that_drains_hands_its_provider_and_its_proxy_to_the_other() {
+    let mut house = House::start(echo().await, PLENTY).await;
+    let _provider = house.provider().await;
+    let second = house.another_relay("").await;
+    let mut stands = house.stream("acme").await.unwrap();
+    works(&mut stands).await;
+    house.network.stop.send_replace(relay::Stop::Drain);
+    // The api's list goes on naming the first.
+    while second.status.borrow().providers == 0 {
+        works(&mut house.stream("acme").await.expect("it is served while the provider moves")).await;
+    }
+    for _ in 0..10 {
+        works(&mut house.stream("acme").await.expect("it has moved")).await;
+    }
+    works(&mut stands).await;
+    drop(stands);
+    tokio::time::timeout(Duration::from_secs(20), &mut house.network.running)
+        .await
+        .expect("the drain does not end")
+        .unwrap()
+        .unwrap();
+    works(&mut house.stream("acme").await.expect("the first is gone")).await;
+    house.stop().await;
+}
