@@ -19,6 +19,8 @@ use crate::{Store, StoreError};
 pub const MOST_ROWS: usize = 10_000;
 /// The most rows that one statement closes of a relay's earlier starts.
 const CLOSED_AT_ONCE: i64 = 5_000;
+/// Connections of relays without a record are kept for so long, days: as long as the record itself.
+const ORPHAN_DAYS: u32 = 7;
 /// A relay that has been silent for so long is tried after the others, s.
 const LATE_S: u32 = 30;
 
@@ -196,6 +198,28 @@ impl Store {
                     session
                         .execute(sql, &values![relay.0 => UUID, epoch => INT8, CLOSED_AT_ONCE => INT8])
                         .await
+                })
+            })
+            .await
+    }
+
+    /// Deletes connections that nobody has closed, of relays that have no record any more: a relay that ended for good, and whose
+    /// record is past its keep, closes none. A relay that lives puts its record back, and its connections. Returns how many; call
+    /// again until it is 0.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn drop_orphaned_connections(&self) -> Result<u64, StoreError> {
+        self.pool
+            .run("dropping connections of relays that are gone for good", move |session| {
+                Box::pin(async move {
+                    let sql = format!(
+                        "DELETE FROM connection WHERE ctid = ANY (ARRAY(
+                            SELECT l.ctid FROM connection l WHERE l.disconnected_at IS NULL
+                              AND l.connected_at < now() - interval '{ORPHAN_DAYS} days'
+                              AND NOT EXISTS (SELECT FROM relay_beat b WHERE b.relay = l.relay) LIMIT $1))"
+                    );
+                    session.execute(&sql, &values![CLOSED_AT_ONCE => INT8]).await
                 })
             })
             .await

@@ -115,6 +115,8 @@ fn relay_silence_ms() -> u64 {
 const LEAST_LEASE_MS: u64 = 3_000;
 /// How often tasks that are due are moved to where they are claimed, ms.
 const PROMOTE_EVERY_MS: u64 = 1_000;
+/// How often connections of relays that are gone for good are looked for, ms.
+const ORPHANS_EVERY_MS: u64 = 600_000;
 /// How often partitions are made and dropped, ms. They are made for a day ahead.
 const PARTITIONS_EVERY_MS: u64 = 600_000;
 
@@ -160,6 +162,14 @@ fn jobs(config: &Config, store: &Store, watch: &Arc<Watch>) -> Vec<Job> {
         }),
         Job::new("sweep", Lane::Upkeep, config.sweep_every_ms, with(), |store| async move {
             lanes::sweep(&store).await
+        }),
+        Job::new("orphans", Lane::Upkeep, ORPHANS_EVERY_MS, with(), |store| async move {
+            let connections = store.drop_orphaned_connections().await?;
+            if connections > 0 {
+                tracing::info!(connections, "connections of relays that are gone for good are dropped");
+                return Ok(Left::More);
+            }
+            Ok(Left::Nothing)
         }),
         Job::new("promote_tasks", Lane::Upkeep, PROMOTE_EVERY_MS, with(), |store| async move {
             Ok(if store.promote_tasks().await? { Left::More } else { Left::Nothing })

@@ -82,6 +82,23 @@ async fn a_new_start_of_a_relay_has_none_of_the_clients_of_the_one_before() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn connections_of_a_relay_that_is_gone_for_good_do_not_stay_for_ever() {
+    let database = Database::start().await;
+    let provider = database.client(database.account("owner").await, Role::Provider, None).await;
+    let (gone, stays, store) = (RelayId::random(), RelayId::random(), &database.relay);
+    for relay in [gone, stays] {
+        store.beat(beat(relay, 1, "relay:443")).await.unwrap();
+        store.record_connections(relay, 1, vec![came(provider, 1)], Vec::new()).await.unwrap();
+    }
+    let dropped = async || database.worker.drop_orphaned_connections().await.unwrap();
+    database.postgres.admin(&format!("delete from relay_beat where relay = '{gone}'")).unwrap();
+    assert_eq!(dropped().await, 0, "its record may just have vanished");
+    database.postgres.admin("update connection set connected_at = now() - interval '8 days'").unwrap();
+    assert_eq!((dropped().await, dropped().await), (1, 0));
+    assert_eq!(database.value("select relay from connection"), stays.to_string());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_newest_start_of_a_provider_wins_and_draining_relays_are_left_out() {
     let database = Database::start().await;
     let provider = database.client(database.account("owner").await, Role::Provider, None).await;
