@@ -31,6 +31,11 @@ fn a_slow_database_gets_no_more_work_and_roles_start_without_one() {
 }
 
 #[test]
+fn lists_of_providers_stay_and_are_said_to_be_stale_when_nobody_builds_them() {
+    hold(&["rebuild-stopped"]);
+}
+
+#[test]
 fn all_come_back_after_a_relay_was_killed() {
     hold(&["reconnect-storm"]);
 }

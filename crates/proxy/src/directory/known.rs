@@ -89,7 +89,8 @@ impl State {
     fn is_listed(&self, query: Query) -> bool {
         let Some(generation) = &self.generation else { return false };
         match query {
-            Query::All => true,
+            // A network that has nobody yet is asked, until it has.
+            Query::All => !self.listed.is_empty(),
             Query::Country(country) => generation.manifest().pool(country.as_str()).is_some(),
             Query::Provider(provider) => self.listed.contains_key(&provider),
         }

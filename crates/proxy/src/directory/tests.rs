@@ -375,3 +375,15 @@ async fn a_proxy_that_knows_75_000_providers_needs_less_than_a_kilobyte_for_each
     assert!(each < 1_000, "{each} bytes for each provider");
     let _ = std::fs::remove_dir_all(folder);
 }
+
+/// The first generation of a new network is empty, and the next one a few seconds away.
+#[tokio::test]
+async fn while_no_pool_lists_anybody_the_api_is_asked() {
+    let (directory, network, folder) = with_pools(&[]);
+    directory.refresh().await;
+    network.candidates.lock().unwrap().push(candidate(4, "de", 3));
+    assert_eq!(pick(&directory, "").await.unwrap_err(), NoCandidate::NoneKnown);
+    directory.refresh().await;
+    assert_eq!(pick(&directory, "").await.unwrap().candidate.provider.as_u128(), 4);
+    let _ = std::fs::remove_dir_all(folder);
+}
