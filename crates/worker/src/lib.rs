@@ -104,7 +104,7 @@ fn pools_every_ms() -> u64 {
 }
 
 fn lease_ms() -> u64 {
-    60_000
+    30_000
 }
 
 fn relay_silence_ms() -> u64 {
