@@ -150,6 +150,11 @@ impl Contract {
         Some(next)
     }
 
+    /// It has this much left itself.
+    pub(crate) fn affords(&self, bytes: u64, now_ms: u64) -> bool {
+        self.room(now_ms) >= bytes
+    }
+
     fn room(&self, now_ms: u64) -> u64 {
         match self.allowance.get() {
             Some(left) => left,
@@ -205,6 +210,11 @@ impl Contracts {
     /// The database has owed an answer for so long that this is an outage.
     pub(crate) fn is_offline(&self) -> bool {
         self.allowances.borrow().is_silent(ms(self.clock))
+    }
+
+    /// Whether contracts may go on beyond their blocks now.
+    pub(crate) fn allows(&self) -> bool {
+        self.allowances.borrow().is_open(ms(self.clock))
     }
 
     /// Lets a contract, which has nothing left and nothing behind it, go on for its allowance; `false`: it may not, or had it already.

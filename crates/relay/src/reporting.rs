@@ -88,6 +88,7 @@ impl<R: Records> Reporting<R> {
             self.append().await;
             self.hub.contracts.sweep(unix_ms());
             self.hub.sweep_parked();
+            self.hub.resume_without_database();
         }
     }
 

@@ -18,19 +18,19 @@ const SHORT: u32 = 10;
 const LONG: u32 = 200;
 /// How often the relay writes down what was used. The rest of the bound is what a disk, and a machine that does much else, may take.
 const USAGE_INTERVAL_MS: u64 = 200;
-const WRITE_LIMIT_MS: u64 = 800;
+const WRITE_LIMIT_MS: u64 = 600;
 /// How late the database's answers reach the relay: so it is often killed while it does not know what was taken.
 const ANSWER_DELAY: Duration = Duration::from_millis(120);
 /// The latest moment at which it is killed, after its start or after streams have begun to flow, ms.
-const LATEST_MS: u64 = 2_500;
+const LATEST_MS: u64 = 4_500;
 /// How long streams may take to flow again.
 const FLOW_LIMIT: Duration = Duration::from_secs(30);
 /// How long what is on the relay's disk may take to the database.
 const SENT_LIMIT: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(10);
-/// Streams that are held or opened at once, and what may be under way on each, in both directions together.
+/// Streams that are held or opened at once, and what may be under way on each: a message, and its echo.
 const STREAMS: u64 = 24;
-const UNDER_WAY_BYTES: u64 = 4 * 2_000;
+const UNDER_WAY_BYTES: u64 = 2 * 2_000;
 /// Seal and frames of a message, and of a stream's begin and end, at most.
 const ROUND_BYTES: u64 = 6 * 16;
 const STREAM_BYTES: u64 = 64;

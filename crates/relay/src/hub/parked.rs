@@ -69,6 +69,10 @@ impl Connection {
             let Some(route) = guard.routes.get_mut(&stream) else { return };
             std::mem::take(&mut route.parked)
         };
+        // It has gone on already, by another way.
+        if parked.is_empty() {
+            return;
+        }
         hub.queued.set(hub.queued.get().saturating_sub(parked.len()));
         let mut rest = parked;
         let mut at = 0;
@@ -107,15 +111,8 @@ impl Connection {
         if !overdue {
             return;
         }
-        let waiting = self.parked_bytes(stream);
         let mut touched = Vec::new();
-        let route_pays = |route: &Route| route.contract.as_ref().map(Contract::last);
-        let last = self.inside.borrow().routes.get(&stream).and_then(route_pays);
-        // The outage may have become one while it waited.
-        if last.is_some_and(|last| last.pays(unix_ms()) || hub.contracts.allow(&last)) {
-            self.resume(hub, stream, &mut touched);
-        }
-        if self.parked_bytes(stream) >= waiting {
+        if !self.go_on(hub, stream, &mut touched) {
             hub.counters.refuse(Code::ContractSpent);
             self.cut(hub, stream, Code::ContractSpent, &mut touched);
         }
@@ -125,8 +122,22 @@ impl Connection {
 }
 
 impl Connection {
-    fn parked_bytes(&self, stream: u32) -> usize {
-        self.inside.borrow().routes.get(&stream).map_or(0, |route| route.parked.len())
+    /// What waits goes on for its contract's allowance, if it may have that, and that pays at least its first frame.
+    fn go_on(self: &Rc<Self>, hub: &Hub, stream: u32, touched: &mut Vec<Rc<Self>>) -> bool {
+        let first = {
+            let guard = self.inside.borrow();
+            guard.routes.get(&stream).and_then(|route| {
+                let frame = Frame::parse(&route.parked).ok().flatten()?;
+                Some((route.contract.as_ref()?.last(), (frame.bytes() - HEADER_BYTES) as u64))
+            })
+        };
+        let Some((last, costs)) = first else { return false };
+        let affords = || last.affords(costs, unix_ms());
+        let goes_on = affords() || (hub.contracts.allow(&last) && affords());
+        if goes_on {
+            self.resume(hub, stream, touched);
+        }
+        goes_on
     }
 }
 
@@ -149,6 +160,24 @@ impl Hub {
                 connection.resume(self, stream, touched);
             }
         }
+    }
+
+    /// In an outage, what waits for a block does not wait to the end of its patience.
+    pub(crate) fn resume_without_database(&self) {
+        if !self.contracts.allows() {
+            return;
+        }
+        let waiting = self.parked.waiting.take();
+        let mut touched = Vec::new();
+        for (before, mut ends) in waiting {
+            ends.retain(|(connection, stream)| {
+                connection.upgrade().is_some_and(|connection| !connection.go_on(self, *stream, &mut touched))
+            });
+            if !ends.is_empty() {
+                self.parked.waiting.borrow_mut().entry(before).or_default().append(&mut ends);
+            }
+        }
+        super::data::flush_all(self, &touched);
     }
 
     /// A route is gone, and what waited on it.
