@@ -64,6 +64,10 @@ pub(super) fn relay(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     // What was carried before, by the same start.
     (begun.bytes, begun.rounds, begun.streams) = (0, 0, 0);
     for _ in 0..points {
+        // It listens before its journal is there.
+        let before = lives.last().map_or(0, |life| life.epoch);
+        let begins = stage.until(FLOW_LIMIT, |stage| epoch(stage).is_ok_and(|epoch| epoch > before));
+        begins.context("a start of the relay has no journal")?;
         let epoch = epoch(stage)?;
         let flows = random.u8(..3) > 0;
         if flows {
