@@ -5,8 +5,9 @@ use std::hash::Hash;
 
 const MIB: u64 = 1 << 20;
 
-/// The least allowance of a contract: 1 MiB. Less would be over before anybody has noticed the outage.
-pub const LEAST_ALLOWANCE_BYTES: u64 = MIB;
+/// The least allowance of a contract: 8 MiB, two first blocks. A proxy's busy customers are to get by with it until the api, which
+/// is asked with pauses of up to 30 s, gives the block for the outage.
+pub const LEAST_ALLOWANCE_BYTES: u64 = 8 * MIB;
 /// The greatest allowance of a contract: 64 MiB.
 pub const GREATEST_ALLOWANCE_BYTES: u64 = 64 * MIB;
 /// What one relay allows a payer in one outage, over all contracts: 256 MiB, one greatest block.

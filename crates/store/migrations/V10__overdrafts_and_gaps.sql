@@ -210,7 +210,7 @@ $$;
 -- What is charged of a contract's reports: of each start of a relay what it can have carried, the block and the allowance on top of
 -- it (crates/ledger, offline). So a report that is out of all proportion costs no customer more than that.
 create function offline_allowance(block bigint) returns bigint language sql immutable as $$
-    select least(greatest(block / 4, 33554432), 67108864)
+    select least(greatest(block / 4, 8388608), 67108864)
 $$;
 create function contract_usage(the_contract uuid, block bigint, out reported bigint, out billed bigint)
 language sql stable as $$

@@ -18,7 +18,7 @@ fn asked() -> Allowances<u32> {
 
 #[test]
 fn an_allowance_is_a_quarter_of_the_block_within_its_bounds() {
-    assert_eq!(allowance_bytes(FIRST_BLOCK_BYTES), MIB);
+    assert_eq!(allowance_bytes(FIRST_BLOCK_BYTES), 8 * MIB);
     assert_eq!(allowance_bytes(0), LEAST_ALLOWANCE_BYTES);
     assert_eq!(allowance_bytes(64 * MIB), 16 * MIB);
     assert_eq!(allowance_bytes(GREATEST_BLOCK_BYTES), 64 * MIB);
@@ -49,11 +49,15 @@ fn silence_opens_allowances_and_an_answer_closes_them_a_while_later() {
     let mut book = asked();
     book.asked(AFTER_MS);
     assert_eq!(book.begin(1, 4 * MIB, AFTER_MS), None);
-    assert_eq!(book.begin(1, 4 * MIB, AFTER_MS + 1), Some(MIB), "it counts from the first question");
+    assert_eq!(
+        book.begin(1, 4 * MIB, AFTER_MS + 1),
+        Some(LEAST_ALLOWANCE_BYTES),
+        "it counts from the first question"
+    );
     book.answered(100_000);
     assert!(!book.is_silent(100_000));
     let closed_at = 100_000 + ALLOWANCE_GRACE_MS;
-    assert_eq!(book.begin(1, 4 * MIB, closed_at - 1), Some(MIB));
+    assert_eq!(book.begin(1, 4 * MIB, closed_at - 1), Some(LEAST_ALLOWANCE_BYTES));
     book.asked(closed_at - 1);
     book.answered(closed_at - 1);
     assert_eq!(book.begin(1, 4 * MIB, closed_at), None, "further answers prolong nothing");
@@ -64,12 +68,12 @@ fn a_payer_is_allowed_so_much_an_outage_however_many_contracts_there_are() {
     let (mut book, now) = (asked(), AFTER_MS + 1);
     let given: u64 = (0..100).filter_map(|_| book.begin(1, GREATEST_BLOCK_BYTES, now)).sum();
     assert_eq!(given, PAYER_ALLOWANCE_BYTES);
-    assert_eq!(book.begin(2, 4 * MIB, now), Some(MIB), "another payer is none the worse");
+    assert_eq!(book.begin(2, 4 * MIB, now), Some(LEAST_ALLOWANCE_BYTES), "another payer is none the worse");
     book.answered(now);
     let over = now + ALLOWANCE_GRACE_MS;
     book.sweep(over);
     book.asked(over);
-    assert_eq!(book.begin(1, 4 * MIB, over + now), Some(MIB), "the next outage is another");
+    assert_eq!(book.begin(1, 4 * MIB, over + now), Some(LEAST_ALLOWANCE_BYTES), "the next outage is another");
 }
 
 #[test]
@@ -78,7 +82,7 @@ fn payers_are_bounded() {
     let most = u32::try_from(MOST_PAYERS).unwrap();
     assert!((0..most).all(|payer| book.begin(payer, 0, now).is_some()));
     assert_eq!(book.begin(most, 0, now), None);
-    assert_eq!(book.begin(0, 0, now), Some(MIB));
+    assert_eq!(book.begin(0, 0, now), Some(LEAST_ALLOWANCE_BYTES));
 }
 
 proptest! {
