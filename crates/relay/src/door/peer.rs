@@ -56,7 +56,7 @@ impl Door {
         let refused = if peer.version != link::VERSION {
             Some((Code::Version, "this relay speaks version 1"))
         } else if let Err(error) = claims.verify(&chain, peer.proof, &exported, unix_ms()) {
-            tracing::warn!(%error, relay = %claims.relay, address = peer.address, "a relay is refused");
+            tracing::info!(%error, relay = %claims.relay, address = peer.address, "a relay is refused");
             Some((Code::ProofInvalid, "not a relay of this network"))
         } else {
             None
