@@ -64,3 +64,8 @@ fn one_dead_relay_of_ten_is_removed_and_no_other() {
 fn a_cache_that_is_gone_or_moves_costs_freshness_only() {
     hold(&["redis-gone", "slot-moved"]);
 }
+
+#[test]
+fn keys_rotate_and_clients_are_put_out_without_anybody_else_noticing() {
+    hold(&["key-rotation", "revoked-client"]);
+}

@@ -2,9 +2,9 @@
 
 use clock::unix_ms;
 use rustls::ServerConfig;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, chown};
+use std::fs;
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -132,18 +132,14 @@ pub fn write_certificate(
     Ok(made.expires_at_ms())
 }
 
-/// Whole or not at all. A file that is there keeps its owner; a new one belongs to whoever writes.
+/// A file that is there keeps its owner; a new one belongs to whoever writes.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let fresh = path.with_extension("new");
-    let mut file = OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&fresh)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    if let Ok(there) = fs::metadata(path)
-        && there.uid() != fs::metadata(&fresh)?.uid()
-    {
-        chown(&fresh, Some(there.uid()), Some(there.gid()))?;
+    let owner = fs::metadata(path).ok().map(|there| (there.uid(), there.gid()));
+    disk::replace(path, text.as_bytes())?;
+    match owner {
+        Some((user, group)) if user != fs::metadata(path)?.uid() => chown(path, Some(user), Some(group)),
+        _ => Ok(()),
     }
-    fs::rename(fresh, path)
 }
 
 impl std::fmt::Debug for CertificateKeeper {

@@ -7,7 +7,7 @@
 
 mod certificate;
 mod custody;
-mod disk;
+mod folder;
 mod known;
 mod reader;
 mod revoke;

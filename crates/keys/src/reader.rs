@@ -1,6 +1,6 @@
 //! The shared reader: one a process and network.
 
-use crate::disk::Folder;
+use crate::folder::Folder;
 use crate::known::Known;
 use clock::unix_ms;
 use membership::lease::{Cause, Leases, Refusal};

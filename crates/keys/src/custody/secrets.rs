@@ -3,9 +3,9 @@
 use crate::signer::{TokenKeyFiles, read_key};
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, chown};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use store::ConfigError;
 use trust::{KeyId, TokenKey};
@@ -68,7 +68,7 @@ impl Secrets {
         if path.exists() && read_key(&path, TokenKey::from_seed)?.id() == id {
             let done = || {
                 fs::rename(&path, folder.join(format!("{id}.key")))?;
-                File::open(folder)?.sync_all()
+                disk::sync_folder(&path)
             };
             done().map_err(|source| failed(&path, source))?;
         }
@@ -84,23 +84,19 @@ fn failed(path: &Path, error: io::Error) -> CustodyError {
     CustodyError::File(ConfigError::wrong(path, format!("cannot be written: {error}")))
 }
 
-/// Whole or not at all; for the folder's owner alone, who may be another than the one who writes.
+/// For the folder's owner alone, who may be another than the one who writes.
 fn write(folder: &Path, name: &str, text: &str) -> io::Result<()> {
     make(folder)?;
-    let fresh = folder.join(format!("{name}.new"));
-    let mut file = OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&fresh)?;
-    file.write_all(text.as_bytes())?;
-    give(&fresh, folder)?;
-    file.sync_all()?;
-    fs::rename(&fresh, folder.join(name))?;
-    File::open(folder)?.sync_all()
+    let path = folder.join(name);
+    disk::replace(&path, text.as_bytes())?;
+    give(&path, folder)
 }
 
 fn make(folder: &Path) -> io::Result<()> {
     if folder.exists() {
         return Ok(());
     }
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    disk::private_folder(folder)?;
     folder.parent().map_or(Ok(()), |above| give(folder, above))
 }
 

@@ -2,9 +2,8 @@
 
 use membership::lease::{Cause, Leases, Refusal};
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use trust::{ClientId, MAX_DOCUMENT_LEN};
 
@@ -84,22 +83,10 @@ impl Folder {
     }
 
     fn read(&self, name: &str) -> io::Result<Option<String>> {
-        let path = self.0.join(name);
-        match fs::metadata(&path) {
-            Ok(found) if found.len() > MOST_BYTES => Err(io::ErrorKind::FileTooLarge.into()),
-            Ok(_) => fs::read_to_string(&path).map(Some),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
+        disk::read_text(&self.0.join(name), MOST_BYTES)
     }
 
-    /// Whole or not at all, also through a power cut.
     fn write(&self, name: &str, text: &str) -> io::Result<()> {
-        let fresh = self.0.join(format!("{name}.new"));
-        let mut file = OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&fresh)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&fresh, self.0.join(name))?;
-        File::open(&self.0)?.sync_all()
+        disk::replace(&self.0.join(name), text.as_bytes())
     }
 }
