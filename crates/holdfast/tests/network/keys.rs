@@ -74,7 +74,7 @@ fn keys_rotate_and_certificates_are_renewed_while_everything_runs() {
         house.holdfast(&["keys", "revoke", "019a3c5e-0000-7000-8000-000000000001"]).output().unwrap();
     let said = String::from_utf8_lossy(&unknown.stderr).into_owned();
     assert!(!unknown.status.success() && said.contains("no client is called"), "{said}");
-    let client = provider(&house)["client"].as_str().unwrap().to_owned();
+    let client = client::Glance::at(&house.data().join("provider")).unwrap().unwrap().client.to_string();
     let revoked = run(&house, &["keys", "revoke", &client, "--now", "--json"]);
     assert_eq!(revoked["seen_by_all"], true);
     wait_until("the provider is told", || provider(&house)["held"]["code"] == "revoked");
