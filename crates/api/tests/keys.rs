@@ -201,6 +201,7 @@ async fn under_continuous_refreshes_a_rotation_refuses_no_token_is_taken_up_agai
     let reader = Reader::open(house.store(Writer::Relay), house.network, None).unwrap();
     let book = reader.book();
     tokio::spawn(reader.run());
+    timeout(PATIENCE, book.watch().wait_for(|known| known.ring.number() > 0)).await.unwrap().unwrap();
     let (relays, living) = (house.store(Writer::Relay), RelayId::random());
     let beat = move |relay, ring| Beat {
         relay,
