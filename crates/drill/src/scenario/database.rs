@@ -19,6 +19,8 @@ const NORMAL_LIMIT: Duration = Duration::from_secs(10);
 const BACK_LIMIT: Duration = Duration::from_secs(30);
 /// Streams of a provider that was killed end within this time, seconds.
 const CUT_LIMIT_S: f64 = 3.0;
+/// Roles that started without a database run so for a while.
+const WITHOUT: Duration = Duration::from_secs(10);
 /// Reports are written each second, and settled in batches.
 const REPORT_LIMIT: Duration = Duration::from_secs(30);
 /// What the seal adds to each message, and what a stream costs beside: in the relay's count, and so on the bill.
@@ -324,11 +326,21 @@ pub(super) fn start_without(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     let count = stage.network.providers.len();
     let back = stage.until(BACK_LIMIT, |stage| (0..count).all(|number| is_connected(stage, number)));
     stage.came_within("all providers are connected", back, BACK_LIMIT);
+    // What was seen before the kill counts for nothing.
+    let killed_at = stage.traffic().seconds().len();
     let flows = stage.until(BACK_LIMIT, |stage| {
         let seconds = stage.traffic().seconds();
-        stage.traffic().sums().held == HELD && seconds.iter().rev().take(2).all(|second| second.opened > 0)
+        let since = seconds.get(killed_at..).unwrap_or_default();
+        stage.traffic().sums().held == HELD
+            && since.len() >= 2
+            && since.iter().rev().take(2).all(|second| second.opened > 0)
     });
     stage.came_within("streams flow without a database", flows, BACK_LIMIT);
+    stage.pass(WITHOUT);
+    let broken = stage.traffic().sums().broken;
+    stage.pass(WITHOUT);
+    let again = stage.traffic().sums().broken - broken;
+    stage.at_most("streams that broke since, in 10 s", again, 0);
     refusals(stage, began);
     stage.event("PostgreSQL is back");
     stage.network.postgres.start_again()?;
