@@ -7,6 +7,7 @@
 mod journal;
 mod known;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -28,6 +29,8 @@ use known::{Known, LOOKED_AT_ONCE};
 pub(crate) const RETRY_MS: u64 = 10_000;
 /// Rest after a sign of life that found no database.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// A block that the ledger does not take (its client is gone from a restored database, or a grant is missing) is tried so seldom.
+const REFUSED_REST: Duration = Duration::from_secs(3_600);
 /// How often the standing of some of those who are known is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// How often what is known goes to the disk, if nobody is new.
@@ -104,8 +107,8 @@ impl Offline {
     }
 
     /// A block was admitted: whoever got it is known from now on.
-    pub(crate) fn admitted(&self, client: ClientId, login: Option<&str>, account: AccountId, bytes: u64) {
-        let payer = Payer::new(client, login, account, bytes, unix_ms());
+    pub(crate) fn admitted(&self, client: ClientId, login: Option<&str>, account: AccountId) {
+        let payer = Payer::new(client, login, account, unix_ms());
         lock(&self.known).keep(payer);
     }
 
@@ -136,7 +139,7 @@ impl Offline {
             proxy_account: login.map(str::to_owned),
             opener,
             request,
-            bytes: ledger::offline_block_bytes(payer.bytes),
+            bytes: ledger::OFFLINE_BLOCK_BYTES,
             given_at_ms: now_ms,
             expires_at_ms: now_ms + ledger::CONTRACT_LIFETIME_MS,
         };
@@ -164,6 +167,7 @@ impl Offline {
     /// Keeps the ledger's sign of life, brings in what was given without it, and keeps what is known up to date. Never ends.
     pub(crate) async fn keep(&self, store: &Store, clients: &KnownClients) {
         let mut failing = false;
+        let mut refused = HashMap::new();
         let (mut looked_at, mut saved_at) = (Moment::ORIGIN, self.clock.now());
         loop {
             self.open_journal(false);
@@ -179,7 +183,7 @@ impl Offline {
             let rest = match beat {
                 Ok(()) => {
                     failing = false;
-                    self.bring_in(store).await;
+                    self.bring_in(store, &mut refused).await;
                     if self.clock.now().since(looked_at) >= LOOK_EVERY {
                         looked_at = self.clock.now();
                         self.look(store, clients).await;
@@ -208,12 +212,16 @@ impl Offline {
     }
 
     /// Blocks that were given without the database go into the ledger. What cannot be brought in now is tried again.
-    async fn bring_in(&self, store: &Store) {
+    async fn bring_in(&self, store: &Store, refused: &mut HashMap<ContractId, Moment>) {
         let Some(journal) = lock(&self.journal).clone() else { return };
         let waiting = lock(&journal).waiting();
         let mut done = Vec::new();
+        refused.retain(|_, at| self.clock.now().since(*at) < REFUSED_REST);
         for given in waiting {
             let (contract, bytes) = (given.contract, given.bytes);
+            if refused.contains_key(&contract) {
+                continue;
+            }
             match store.bring_in_contract(given, unix_ms()).await {
                 Ok(is_new) => {
                     tracing::info!(%contract, bytes, is_new, "a block that was given without the database is in the ledger");
@@ -225,6 +233,7 @@ impl Offline {
                 }
                 Err(error) => {
                     tracing::error!(%contract, kind = error.kind().label(), %error, "the ledger does not take a block");
+                    refused.insert(contract, self.clock.now());
                 }
             }
         }

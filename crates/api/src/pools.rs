@@ -178,7 +178,14 @@ impl PoolKeeper {
         let Some(row) = store.generation().await? else { return Ok(()) };
         let current = self.current();
         let served = match current {
-            Some(current) if current.generation.manifest().number == row.number => {
+            // Signed anew after a rotation: one day the old key is believed no more. The same key gives the same text.
+            Some(current)
+                if current.generation.manifest().number == row.number
+                    && signer.key().is_none_or(|key| {
+                        let text = current.generation.manifest().sign(&key);
+                        text.is_ok_and(|text| text == current.generation.text())
+                    }) =>
+            {
                 let mut generation = current.generation.clone();
                 generation.confirm(row.confirmed_at_ms);
                 Served::new(generation, row.held_cause, current.before.clone())

@@ -67,7 +67,7 @@ async fn a_generation_is_served_signed_and_outlives_the_database_and_a_restart_w
     let worker = house.store(Writer::Worker);
     assert!(worker.publish_generation(published.clone(), blobs.clone()).await.unwrap());
     let (answer, tag) = pools(&house, caller, |_| true).await;
-    let manifest = PoolManifest::verify(&answer.manifest, &proxy.membership.key_ring()).unwrap();
+    let manifest = PoolManifest::verify(&answer.manifest, &proxy.membership.key_ring(), now_ms()).unwrap();
     assert_eq!((manifest.number, manifest.pools.len(), manifest.registered), (1_000, 3, 7));
     assert!(!answer.stale);
     assert!(house.api().pools(caller, Some(&tag)).await.unwrap().is_none(), "nothing has changed");

@@ -140,13 +140,17 @@ impl Book {
         let changed = self.change(|known| {
             known.answered_at_ms = Some(now_ms);
             let in_database = Some((changes.ring, changes.revocations));
+            // A database that knows less than was known here takes no refusal back.
+            let is_whole = changes.is_whole
+                && changes.ring >= known.ring.number()
+                && changes.revocations >= known.revocations.number();
             let mut is_changed = std::mem::replace(&mut known.in_database, in_database) != in_database;
-            if changes.is_whole || !changes.clients.is_empty() {
+            if is_whole || !changes.clients.is_empty() {
                 // One that was refused and let in again between two reads is no change of ours; but somebody may remember the refusal.
-                is_changed |= !changes.is_whole && changes.clients.iter().any(|one| one.refused.is_none());
+                is_changed |= !is_whole && changes.clients.iter().any(|one| one.refused.is_none());
                 let mut leases = Leases::clone(&known.leases);
                 let heard = changes.clients.iter().map(heard);
-                if changes.is_whole {
+                if is_whole {
                     let refused = heard.filter_map(|(client, refusal)| Some((client, refusal?)));
                     leases.answer_whole(refused, now_ms);
                 } else {

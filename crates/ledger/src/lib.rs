@@ -20,9 +20,8 @@ pub use block::{
 pub use gap::{Gap, LEAST_GAP_MS, MOST_EXTENSION_MINUTES, PULSE_MS, extension_minutes};
 pub use minute::Minute;
 pub use offline::{
-    ACCOUNT_OFFLINE_BYTES, ALLOWANCE_GRACE_MS, Allowances, GREATEST_ALLOWANCE_BYTES,
-    GREATEST_OFFLINE_BLOCK_BYTES, LEAST_ALLOWANCE_BYTES, LEAST_OFFLINE_BLOCK_BYTES, MOST_PAYERS,
-    PAYER_ALLOWANCE_BYTES, allowance_bytes, most_carried_bytes, offline_block_bytes,
+    ACCOUNT_OFFLINE_BYTES, ALLOWANCE_GRACE_MS, Allowances, GREATEST_ALLOWANCE_BYTES, LEAST_ALLOWANCE_BYTES,
+    MOST_PAYERS, OFFLINE_BLOCK_BYTES, PAYER_ALLOWANCE_BYTES, allowance_bytes, most_carried_bytes,
 };
 pub use slice::{Charged, Held, MOST_MINUTES, Refusal, Slice};
 pub use slices::{MOST_SLICES, SLICE_BYTES, slice_bytes, slice_count};

@@ -17,15 +17,11 @@ pub const MOST_PAYERS: usize = 65_536;
 /// How long after the database has answered again allowances still begin, ms: openers ask for their next block with pauses of up
 /// to 30 s, and a stream is not to break just because everything is well again.
 pub const ALLOWANCE_GRACE_MS: u64 = 45_000;
-/// The least and the greatest block that an api gives without its database: 64 and 256 MiB. There will be no other for that opener
-/// while the database is gone, so a small last block says little about what is needed.
-pub const LEAST_OFFLINE_BLOCK_BYTES: u64 = 64 * MIB;
-/// See [`LEAST_OFFLINE_BLOCK_BYTES`].
-pub const GREATEST_OFFLINE_BLOCK_BYTES: u64 = crate::GREATEST_BLOCK_BYTES;
+/// The block that an api gives an opener without its database: 256 MiB, one greatest block. There is no other for it while the database
+/// is gone, so its last one says little about what it needs: 64 MiB were over after nine minutes of a quarter of a megabyte a second.
+pub const OFFLINE_BLOCK_BYTES: u64 = crate::GREATEST_BLOCK_BYTES;
 /// What one api gives an account in one outage, over all its openers: 1 GiB.
 pub const ACCOUNT_OFFLINE_BYTES: u64 = 1024 * MIB;
-/// How many blocks like its last one an opener may need in an outage: blocks double, so that it asks seldom.
-const BLOCKS_IN_AN_OUTAGE: u64 = 16;
 
 /// What a contract may be used beyond its block while the database gives no answer, once: a quarter of the block, because that is
 /// how far a payer whose use doubles from block to block has shown to go, within the bounds above.
@@ -45,12 +41,6 @@ pub const fn allowance_bytes(block_bytes: u64) -> u64 {
 #[must_use]
 pub const fn most_carried_bytes(block_bytes: u64) -> u64 {
     block_bytes.saturating_add(allowance_bytes(block_bytes))
-}
-
-/// The size of the block that an api gives without its database to an opener whose last one had `last` bytes.
-#[must_use]
-pub fn offline_block_bytes(last: u64) -> u64 {
-    last.saturating_mul(BLOCKS_IN_AN_OUTAGE).clamp(LEAST_OFFLINE_BLOCK_BYTES, GREATEST_OFFLINE_BLOCK_BYTES)
 }
 
 /// When allowances begin, and for whom: one relay's book. Its times are ms of a clock that does not jump.

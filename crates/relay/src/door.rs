@@ -148,7 +148,7 @@ impl Door {
             }
             other => other?,
         };
-        match self.hub.newest_epoch(claims.client) {
+        match self.hub.newest_epoch(claims.client, claims.role == trust::Role::Provider) {
             // The same start may come again: its old connection is half-open.
             Some(newest) if newest > hello.epoch => Err(Refused::because(
                 Code::Superseded,

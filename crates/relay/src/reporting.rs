@@ -70,6 +70,8 @@ impl<R: Records> Reporting<R> {
     pub(crate) async fn finish(&self) {
         self.tasks.borrow().iter().for_each(JoinHandle::abort);
         self.append().await;
+        // The first may only have written again what was under way.
+        self.append().await;
         let last = async {
             while let Ok(true) = self.send_presence_once().await {}
             while let Ok(true) = self.send_usage_once().await {}

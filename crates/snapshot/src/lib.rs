@@ -10,6 +10,7 @@ pub use generation::{Bytes, Generation, NoGeneration};
 use std::fs;
 use std::io;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use disk::{private_folder, read, remove, replace};
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,8 @@ const SUFFIX: &str = ".pool";
 #[derive(Clone, Debug)]
 pub struct Shelf {
     folder: PathBuf,
+    /// One writer at a time: the last one of a process may meet one that is under way.
+    writing: Arc<Mutex<()>>,
 }
 
 /// The file that names the others; written last.
@@ -41,7 +44,7 @@ impl Shelf {
     /// A folder, which is made when something is kept.
     #[must_use]
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into() }
+        Self { folder: folder.into(), writing: Arc::default() }
     }
 
     /// What was kept, as far as it holds by this ring and is not too old; `None` if nothing is there. A pool whose bytes are missing or
@@ -55,7 +58,7 @@ impl Shelf {
         if now_ms.saturating_sub(index.confirmed_at_ms) > BELIEVED_FOR_MS {
             return Err(NoGeneration::TooOld);
         }
-        let manifest = PoolManifest::verify(&index.manifest, ring)?;
+        let manifest = PoolManifest::verify(&index.manifest, ring, now_ms)?;
         let mut generation = Generation::new(manifest, index.manifest, index.confirmed_at_ms);
         for hash in generation.missing() {
             let longest = selection::pool::MAX_BLOB_BYTES as u64;
@@ -72,6 +75,7 @@ impl Shelf {
     /// # Errors
     /// The disk's; what was kept before is still there.
     pub fn keep(&self, generation: &Generation) -> io::Result<()> {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         private_folder(&self.folder)?;
         for (hash, bytes) in generation.blobs() {
             let path = self.blob(hash);

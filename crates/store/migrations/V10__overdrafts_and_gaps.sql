@@ -214,8 +214,9 @@ create function offline_allowance(block bigint) returns bigint language sql immu
 $$;
 create function contract_usage(the_contract uuid, block bigint, out reported bigint, out billed bigint)
 language sql stable as $$
-    select coalesce(sum(part.bytes), 0)::bigint,
-        coalesce(sum(least(part.bytes, block + offline_allowance(block))), 0)::bigint
+    -- A turn adds up some hundreds of them: no sum leaves a bigint, whatever a relay reports.
+    select least(coalesce(sum(part.bytes), 0), 9007199254740992)::bigint,
+        least(coalesce(sum(least(part.bytes, block + offline_allowance(block))), 0), 9007199254740992)::bigint
     from (select sum(u.bytes) as bytes from usage u where u.contract = the_contract group by u.relay, u.relay_epoch) as part
 $$;
 
@@ -282,7 +283,11 @@ declare
     rest bigint;
     covered bigint := 0;
 begin
-    for part in select d.account, d.bytes from account_debt d where d.bytes > 0 order by d.looked_at limit most
+    -- Of those who have a grant that could pay: what abandoned accounts owe must not make others wait.
+    for part in select d.account, d.bytes from account_debt d where d.bytes > 0
+            and exists (select from byte_grant g where g.account = d.account
+                and g.starts_at <= at_time and g.expires_at > at_time)
+        order by d.looked_at limit most
     loop
         rest := spend_somewhere(part.account, null, null, part.bytes, at_time);
         update account_debt set bytes = rest, looked_at = at_time where account = part.account;

@@ -127,7 +127,9 @@ begin
         loop
             with gone as (delete from task_future f where f.due_at = due.due_at and f.task = due.task returning f.*)
             insert into task_ready (task, network, kind, lane, owner_kind, owner, payload, due_at, ready_at)
-            select task, network, kind, lane, owner_kind, owner, payload, due_at, due_at from gone;
+            select task, network, kind, lane, owner_kind, owner, payload, due_at, due_at from gone
+            -- Written twice, under two moments: it is there already.
+            on conflict (task) do nothing;
             moved := moved + 1;
         end loop;
     end loop;

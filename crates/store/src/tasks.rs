@@ -75,7 +75,7 @@ pub struct Owner {
 /// A task that is to be done once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewTask {
-    /// Its name: the same again is refused by the database.
+    /// Its name: one that waits already is not there twice.
     pub task: Uuid,
     /// What is to be done; at most 64 bytes.
     pub kind: &'static str,

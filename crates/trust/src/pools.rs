@@ -60,12 +60,13 @@ impl PoolManifest {
         key.sign(Kind::Pools, self)
     }
 
-    /// Reads a manifest that a key of the ring signed, for the ring's network.
+    /// Reads a manifest that a key of the ring signed, for the ring's network, believed at `now_ms`.
     ///
     /// # Errors
     /// See [`TokenError`]; for an unknown key the ring may be read again once an interval.
-    pub fn verify(manifest: &str, ring: &KeyRing) -> Result<Self, TokenError> {
-        let read: Self = signed::open(Kind::Pools, manifest, ring.public_key(Kind::Pools, manifest)?)?;
+    pub fn verify(manifest: &str, ring: &KeyRing, now_ms: u64) -> Result<Self, TokenError> {
+        let read: Self =
+            signed::open(Kind::Pools, manifest, ring.public_key(Kind::Pools, manifest, now_ms)?)?;
         if read.network != ring.network() {
             return Err(TokenError::OtherNetwork);
         }
@@ -119,15 +120,18 @@ mod tests {
         let manifest = manifest(3);
         let text = manifest.sign(&key).unwrap();
         let ring = ring(&[&key], manifest.network);
-        assert_eq!(PoolManifest::verify(&text, &ring).as_ref(), Ok(&manifest));
+        assert_eq!(PoolManifest::verify(&text, &ring, 1).as_ref(), Ok(&manifest));
         let forged = manifest.sign(&stranger).unwrap();
-        assert_eq!(PoolManifest::verify(&forged, &ring), Err(TokenError::UnknownKey(stranger.id())));
+        assert_eq!(PoolManifest::verify(&forged, &ring, 1), Err(TokenError::UnknownKey(stranger.id())));
         let (head, _) = text.rsplit_once('.').unwrap();
         let (_, signature) = forged.rsplit_once('.').unwrap();
-        assert_eq!(PoolManifest::verify(&format!("{head}.{signature}"), &ring), Err(TokenError::Signature));
+        assert_eq!(
+            PoolManifest::verify(&format!("{head}.{signature}"), &ring, 1),
+            Err(TokenError::Signature)
+        );
         let other = PoolManifest { network: NetworkId([2; 32]), ..manifest };
         let text = other.sign(&key).unwrap();
-        assert_eq!(PoolManifest::verify(&text, &ring), Err(TokenError::OtherNetwork));
+        assert_eq!(PoolManifest::verify(&text, &ring, 1), Err(TokenError::OtherNetwork));
     }
 
     #[test]
@@ -143,7 +147,7 @@ mod tests {
             expires_at_s: 2,
         };
         let token = claims.sign(&key).unwrap();
-        assert_eq!(PoolManifest::verify(&token, &ring(&[&key], network)), Err(TokenError::Malformed));
+        assert_eq!(PoolManifest::verify(&token, &ring(&[&key], network), 1), Err(TokenError::Malformed));
     }
 
     #[test]
@@ -151,7 +155,7 @@ mod tests {
         let key = TokenKey::generate().unwrap();
         let largest = manifest(MOST_MANIFEST_POOLS);
         let text = largest.sign(&key).unwrap();
-        assert_eq!(PoolManifest::verify(&text, &ring(&[&key], largest.network)), Ok(largest));
+        assert_eq!(PoolManifest::verify(&text, &ring(&[&key], largest.network), 1), Ok(largest));
         assert_eq!(manifest(MOST_MANIFEST_POOLS + 1).sign(&key), Err(TokenError::Malformed));
     }
 }

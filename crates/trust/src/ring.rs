@@ -137,11 +137,11 @@ impl KeyRing {
         &self.keys
     }
 
-    /// The key that a token says it is signed by.
-    pub(crate) fn public_key(&self, kind: Kind, token: &str) -> Result<&[u8; 32], TokenError> {
+    /// The key that a token says it is signed by, if what that signed is believed at `now_ms`; 0: whenever it was signed.
+    pub(crate) fn public_key(&self, kind: Kind, token: &str, now_ms: u64) -> Result<&[u8; 32], TokenError> {
         let id = signed::key_id(kind, token)?;
         let key = self.keys.iter().find(|key| key.id == id).ok_or(TokenError::UnknownKey(id))?;
-        Ok(&key.public_key)
+        if key.is_over(now_ms) { Err(TokenError::Expired) } else { Ok(&key.public_key) }
     }
 
     fn check(&self, network: NetworkId) -> Result<(), DocumentError> {

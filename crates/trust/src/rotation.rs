@@ -5,11 +5,15 @@
 
 use crate::error::DocumentError;
 use crate::ids::KeyId;
-use crate::ring::{KeyRing, KeyState, RingKey};
+use crate::ring::{KeyRing, KeyState, MAX_KEYS, RingKey};
 use crate::token::TOKEN_LIFE_MS;
 
-/// How long a key that signs no more stays in the ring, ms: a token's life, and a day for clocks and for contracts, which end before.
+/// How long what a key signed is believed after the key signs no more, ms: a token's life, and a day for clocks and for contracts,
+/// which end before.
 pub const RETIRED_FOR_MS: u64 = TOKEN_LIFE_MS + 86_400_000;
+/// How long it stays in the ring, seconds: whoever was away for half a year renews the token of its time, which nobody else believes
+/// any more. If the ring is full, it leaves earlier.
+const KEPT_FOR_S: u64 = 180 * 86_400;
 
 /// A step that the ring does not allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -88,6 +92,12 @@ impl KeyRing {
             return Err(RotationError::Coming(coming.id));
         }
         let mut keys = self.kept_keys(now_s);
+        if keys.len() >= MAX_KEYS {
+            let over = |key: &&RingKey| key.is_over(now_s.saturating_mul(1_000));
+            if let Some(oldest) = keys.iter().filter(over).min_by_key(|key| key.since_s).map(|key| key.id) {
+                keys.retain(|key| key.id != oldest);
+            }
+        }
         keys.push(RingKey { since_s: now_s, ..RingKey::new(public_key, KeyState::Coming) });
         Ok(self.next(now_s, keys)?)
     }
@@ -126,7 +136,7 @@ impl KeyRing {
         Ok(self.next(now_s, keys)?)
     }
 
-    /// The next ring, without the keys whose tokens have all expired; `None` if there are none.
+    /// The next ring, without the keys that signed so long ago that nobody renews a token of theirs; `None` if there are none.
     #[must_use]
     pub fn tidied(&self, now_s: u64) -> Option<Self> {
         let keys = self.kept_keys(now_s);
@@ -134,7 +144,8 @@ impl KeyRing {
     }
 
     fn kept_keys(&self, now_s: u64) -> Vec<RingKey> {
-        let stays = |key: &&RingKey| key.leaves_at_s().is_none_or(|leaves_at_s| now_s < leaves_at_s);
+        let stays =
+            |key: &&RingKey| key.state != KeyState::Retired || now_s < key.since_s.saturating_add(KEPT_FOR_S);
         self.keys().iter().filter(stays).cloned().collect()
     }
 
@@ -144,10 +155,15 @@ impl KeyRing {
 }
 
 impl RingKey {
-    /// When it leaves the ring, seconds since 1970; `None` while it is not retired.
+    /// From when on nothing that it signed is believed, seconds since 1970; `None` while it is not retired.
     #[must_use]
     pub fn leaves_at_s(&self) -> Option<u64> {
         (self.state == KeyState::Retired).then_some(self.since_s.saturating_add(RETIRED_FOR_MS / 1_000))
+    }
+
+    /// Nothing that it signed is believed at `now_ms`.
+    pub(crate) fn is_over(&self, now_ms: u64) -> bool {
+        self.leaves_at_s().is_some_and(|at_s| now_ms / 1_000 >= at_s)
     }
 }
 

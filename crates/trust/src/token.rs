@@ -51,7 +51,7 @@ impl ClientClaims {
     /// # Errors
     /// See [`TokenError`]; for an unknown key the ring may be read again once an interval.
     pub fn verify(token: &str, ring: &KeyRing, now_ms: u64) -> Result<Self, TokenError> {
-        let claims: Self = signed::open(Kind::Client, token, ring.public_key(Kind::Client, token)?)?;
+        let claims: Self = signed::open(Kind::Client, token, ring.public_key(Kind::Client, token, now_ms)?)?;
         check(claims.network, claims.expires_at_s, ring, now_ms)?;
         Ok(claims)
     }
@@ -97,7 +97,7 @@ impl ContractClaims {
     /// See [`TokenError`]; for an unknown key the ring may be read again once an interval.
     pub fn verify(contract: &str, ring: &KeyRing, now_ms: u64) -> Result<Self, TokenError> {
         let claims: Self =
-            signed::open(Kind::Contract, contract, ring.public_key(Kind::Contract, contract)?)?;
+            signed::open(Kind::Contract, contract, ring.public_key(Kind::Contract, contract, now_ms)?)?;
         check(claims.network, claims.expires_at_s, ring, now_ms)?;
         Ok(claims)
     }

@@ -202,7 +202,9 @@ impl Runner {
             (self.store.clone(), self.worker, Arc::clone(&self.jobs), self.lease);
         self.running.spawn(async move {
             let lane = claimed.lane;
-            let ended = work(&jobs, &claimed, lease.mul_f64(WORK_SHARE)).await;
+            // Of the lease, which began with the question: its answer may have taken a while.
+            let limit = (begun + lease.mul_f64(WORK_SHARE)).saturating_duration_since(Instant::now());
+            let ended = work(&jobs, &claimed, limit).await;
             say(&store, worker, &claimed, ended, begun + lease).await;
             lane
         });

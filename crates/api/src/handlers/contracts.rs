@@ -81,7 +81,7 @@ async fn by_database(context: &Context, asked: ContractRequest) -> Result<Respon
     app.offline.answered();
     match verdict {
         Verdict::Admitted(admitted) => {
-            app.offline.admitted(opener, login.as_deref(), account, admitted.bytes);
+            app.offline.admitted(opener, login.as_deref(), account);
             Ok(answer(context, account, admitted, false)?)
         }
         // What is held comes back.

@@ -77,7 +77,7 @@ impl Journal {
     }
 
     /// Gives a block, and waits until the disk has it.
-    pub(super) fn give(&mut self, mut wanted: OfflineContract) -> io::Result<Given> {
+    pub(super) fn give(&mut self, wanted: OfflineContract) -> io::Result<Given> {
         let same =
             |given: &&OfflineContract| given.opener == wanted.opener && given.request == wanted.request;
         if let Some(given) = self.waiting.iter().find(same) {
@@ -90,10 +90,9 @@ impl Journal {
             had_it |= given.opener == wanted.opener && given.proxy_account == wanted.proxy_account;
         }
         let left = ledger::ACCOUNT_OFFLINE_BYTES.saturating_sub(given_bytes);
-        if had_it || left < ledger::LEAST_OFFLINE_BLOCK_BYTES {
+        if had_it || left < wanted.bytes {
             return Ok(Given::HadIt);
         }
-        wanted.bytes = wanted.bytes.min(left);
         if self.waiting.len() >= MOST_WAITING {
             return Ok(Given::Full);
         }
@@ -119,6 +118,8 @@ impl Journal {
     }
 
     fn rewrite(&mut self) -> io::Result<()> {
+        // If it cannot be opened again, nothing is added to a file that is gone.
+        self.torn = true;
         let mut bytes = Vec::new();
         for given in &self.waiting {
             bytes.extend(line(self.network, given)?);

@@ -28,21 +28,13 @@ pub(crate) struct Payer {
     pub(super) login: Option<String>,
     /// Who pays.
     pub(super) account: AccountId,
-    /// Size of the last block.
-    pub(super) bytes: u64,
     /// When it was last admitted, or found to be in good standing, ms since 1970.
     looked_at_ms: u64,
 }
 
 impl Payer {
-    pub(super) fn new(
-        client: ClientId,
-        login: Option<&str>,
-        account: AccountId,
-        bytes: u64,
-        now_ms: u64,
-    ) -> Self {
-        Self { client, login: login.map(str::to_owned), account, bytes, looked_at_ms: now_ms }
+    pub(super) fn new(client: ClientId, login: Option<&str>, account: AccountId, now_ms: u64) -> Self {
+        Self { client, login: login.map(str::to_owned), account, looked_at_ms: now_ms }
     }
 
     fn is_fresh(&self, now_ms: u64) -> bool {

@@ -76,8 +76,11 @@ impl Listener {
             };
             if stood {
                 backoff.reset();
-                hops = 0;
                 last_cause.clear();
+                // One that stands and sends away at once, again and again, is not followed for ever.
+                if !matches!(loss, Loss::Moved(_)) {
+                    hops = 0;
+                }
             }
             if let Loss::Moved(to) = &loss {
                 self.topology.moved(slot, to);

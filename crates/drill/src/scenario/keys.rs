@@ -106,7 +106,7 @@ pub(super) fn rotation(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     let named = seen.last_keys.iter().filter(|named| **named == key).count();
     stage.check("clients whose last token is signed by the new key", named, COMERS, named == COMERS);
     let now = self::connections(stage);
-    let again = now.iter().zip(&connections).map(|(now, before)| now.saturating_sub(*before)).sum();
+    let again = now.iter().zip(&connections).map(|(now, before)| now.abs_diff(*before)).sum();
     stage.at_most("times that a provider had to connect again", again, 0);
     let broken = stage.traffic().sums().broken - broken;
     stage.at_most("streams that broke", broken, 0);

@@ -97,6 +97,10 @@ impl Custody {
                     let Some(_lock) = self.secrets.lock()? else {
                         return Ok(Next::Step(Step::Unanswered("another process makes a key".to_owned())));
                     };
+                    if self.verifiers().await?.iter().any(|one| one.ring > ring.number()) {
+                        let why = "the database has an older ring than those who live: an api puts it back";
+                        return Ok(Next::Step(Step::Unanswered(why.to_owned())));
+                    }
                     let key = self.secrets.pending()?;
                     let next = ring.with_coming(*key.public_key(), now_s)?;
                     // If another process was faster, the next look finds its key.

@@ -27,13 +27,6 @@ fn an_allowance_is_a_quarter_of_the_block_within_its_bounds() {
 }
 
 #[test]
-fn an_offline_block_is_as_large_as_the_last_one_within_bounds() {
-    assert_eq!(offline_block_bytes(0), LEAST_OFFLINE_BLOCK_BYTES);
-    assert_eq!(offline_block_bytes(8 * MIB), 128 * MIB);
-    assert_eq!(offline_block_bytes(GREATEST_BLOCK_BYTES), GREATEST_OFFLINE_BLOCK_BYTES);
-}
-
-#[test]
 fn nothing_is_allowed_while_the_database_answers_or_is_not_asked() {
     let mut book = book();
     assert_eq!(book.begin(1, 4 * MIB, 1_000_000), None);

@@ -131,7 +131,7 @@ impl<C: Control> Directory<C> {
 
     /// Reads a manifest; if its key is not known, after the ring has been read anew.
     async fn verify(&self, manifest: &str) -> Result<PoolManifest, NoPools> {
-        match PoolManifest::verify(manifest, &self.control.key_ring()) {
+        match PoolManifest::verify(manifest, &self.control.key_ring(), unix_ms()) {
             Err(TokenError::UnknownKey(key)) => {
                 let now_ms = unix_ms();
                 {
@@ -142,7 +142,7 @@ impl<C: Control> Directory<C> {
                     kept.ring_read_at_ms = now_ms;
                 }
                 timeout(POOLS_WAIT, self.control.renew_key_ring()).await.map_err(|_| NoPools::Late)??;
-                Ok(PoolManifest::verify(manifest, &self.control.key_ring())?)
+                Ok(PoolManifest::verify(manifest, &self.control.key_ring(), unix_ms())?)
             }
             verified => Ok(verified?),
         }

@@ -164,7 +164,7 @@ impl Connection {
 
     /// Why it may not come in, if something has changed since its hello was checked: it had to be told the WELCOME meanwhile.
     fn barred(&self, hub: &Hub) -> Option<Code> {
-        if hub.newest_epoch(self.client).is_some_and(|newest| newest > self.epoch) {
+        if hub.newest_epoch(self.client, self.is_provider()).is_some_and(|newest| newest > self.epoch) {
             return Some(Code::Superseded);
         }
         // A later connection of the same start was quicker: nobody waits for this one any more.

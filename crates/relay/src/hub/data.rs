@@ -159,6 +159,8 @@ impl Connection {
     /// Ends a stream from here: both ends are told.
     pub(super) fn cut(self: &Rc<Self>, hub: &Hub, stream: u32, code: Code, touched: &mut Vec<Rc<Self>>) {
         Reset::because(code).write(stream, self.inside.borrow_mut().out.plain());
+        // It may not be the one whose turn this is.
+        touch(touched, self);
         self.reset(hub, stream, Reset::because(code), touched);
     }
 

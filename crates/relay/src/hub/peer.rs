@@ -20,6 +20,8 @@ use trust::{ClientId, RelayId};
 const PING_MISSES: u8 = 2;
 /// News that wait for a relay that takes none. Beyond them the link is ended: a new one begins with the whole set.
 const MAX_NEWS: usize = 1 << 20;
+/// Connections of one client that are set aside at once.
+const MOST_ASIDE: usize = 4;
 /// Streams of one link at once.
 pub(super) const MAX_PEER_STREAMS: usize = 1 << 18;
 
@@ -148,11 +150,11 @@ impl Hub {
         self.elsewhere.borrow().links().map(|link| Rc::clone(&link.0)).collect()
     }
 
-    /// The newest start of a client that is known anywhere.
-    pub(crate) fn newest_epoch(&self, client: ClientId) -> Option<u64> {
+    /// The newest start of a client that is known: for a provider, on any relay. Of others, no relay's word is taken.
+    pub(crate) fn newest_epoch(&self, client: ClientId, is_provider: bool) -> Option<u64> {
         let here = self.client(client).map(|connection| connection.epoch);
-        let there = self.elsewhere.borrow().find(client).map(|there| there.claim.epoch);
-        here.max(there)
+        let there = if is_provider { self.elsewhere.borrow().find(client) } else { None };
+        here.max(there.map(|there| there.claim.epoch))
     }
 
     /// Where clients may go instead.
@@ -233,10 +235,24 @@ impl Hub {
         tracing::debug!(%client, relay = %there.relay, "a provider has moved to another relay");
         self.clients.borrow_mut().remove(&client);
         self.aside.borrow_mut().push(Rc::downgrade(&own));
+        self.bound_aside(client);
         self.providers.set(self.providers.get() - 1);
         let (epoch, cause) = (own.epoch, Code::Draining.number());
         self.note(super::Presence::Left { client, epoch, cause, at_ms: unix_ms() });
         self.tell_peers(PresenceChange::Left, &own);
+    }
+
+    /// One that dials here and there in turn would take every place: beyond a few of its connections, the oldest goes.
+    fn bound_aside(&self, client: ClientId) {
+        let aside = self.aside.borrow();
+        let of_client = aside.iter().filter_map(std::rc::Weak::upgrade);
+        let mut of_client = of_client.filter(|one| one.client == client && one.ending.get().is_none());
+        let oldest = of_client.next();
+        if of_client.count() >= MOST_ASIDE
+            && let Some(oldest) = oldest
+        {
+            oldest.end(Code::Draining);
+        }
     }
 
     /// Whoever had a provider has lost it: a connection of it that was set aside here may still be alive.

@@ -95,6 +95,24 @@ async fn a_forged_report_is_charged_up_to_what_a_relay_can_have_carried_and_no_m
     assert_eq!(scene.late(100).await, Settled::default());
 }
 
+/// Their sum left the range of the column, the turn was rolled back, and nothing was settled for anybody any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn reports_without_measure_hold_nobody_else_up() {
+    let scene = Scene::start(100 * MIB).await;
+    let (forged, honest) = (scene.contract(4 * MIB).await, scene.contract(4 * MIB).await);
+    let greatest = i64::MAX.unsigned_abs();
+    scene.report(forged, 1, greatest).await;
+    scene.report(forged, 2, greatest).await;
+    scene.report(honest, 1, MIB).await;
+    let later = now_ms() + 10 * 24 * 3_600_000;
+    let settled = scene.database.worker.settle_contracts(100, later).await.unwrap();
+    let most = ledger::most_carried_bytes(4 * MIB);
+    assert_eq!((settled.contracts, settled.charged_bytes), (2, most + MIB));
+    scene.report(forged, 3, greatest).await;
+    scene.report(honest, 2, MIB).await;
+    assert_eq!(scene.late(100).await.charged_bytes, MIB);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_two_relays_report_of_one_block_is_all_charged() {
     let scene = Scene::start(100 * MIB).await;

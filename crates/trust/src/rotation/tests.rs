@@ -1,4 +1,5 @@
 use super::*;
+use crate::error::TokenError;
 use crate::ids::{ClientId, NetworkId, Role, Thumbprint};
 use crate::signed::TokenKey;
 use crate::token::ClientClaims;
@@ -50,7 +51,16 @@ fn a_key_signs_only_after_it_was_coming_and_the_old_one_stays_for_the_life_of_it
     let end_s = 100 + TOKEN_LIFE_MS / 1_000;
     assert_eq!(ring.tidied(end_s), None, "its last token still holds");
     assert!(ClientClaims::verify(&last, &ring, (end_s - 1) * 1_000).is_ok());
-    let tidied = ring.tidied(100 + RETIRED_FOR_MS / 1_000).unwrap();
+    let over_s = 100 + RETIRED_FOR_MS / 1_000;
+    assert_eq!(ring.tidied(over_s), None, "whoever was away may still renew it");
+    let fresh = token(network, &old, over_s);
+    assert_eq!(
+        ClientClaims::verify(&fresh, &ring, over_s * 1_000),
+        Err(TokenError::Expired),
+        "it signs no more"
+    );
+    assert!(ClientClaims::verify(&last, &ring, 0).is_ok(), "to be renewed");
+    let tidied = ring.tidied(100 + KEPT_FOR_S).unwrap();
     assert_eq!((tidied.number(), tidied.keys().len(), tidied.signing().unwrap().id), (4, 1, new.id()));
 }
 

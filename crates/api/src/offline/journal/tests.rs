@@ -52,7 +52,7 @@ fn the_openers_of_an_account_get_no_more_than_an_outage_gives() {
     let account = AccountId::random();
     let mut given = Vec::new();
     for _ in 0..20 {
-        let bytes = ledger::GREATEST_OFFLINE_BLOCK_BYTES - 1;
+        let bytes = ledger::OFFLINE_BLOCK_BYTES;
         match journal.give(OfflineContract { bytes, ..block(account) }).unwrap() {
             Given::Block(block) => given.push(block.bytes),
             other => assert_eq!(other, Given::HadIt),
