@@ -97,7 +97,7 @@ async fn a_known_account_gets_one_block_without_the_database_and_it_is_in_the_le
     assert_eq!(known.open(&request).await.unwrap().contract, given.contract, "the same request");
     let refused = known.open(&ask(Some(given.contract))).await.unwrap_err();
     assert_eq!(refusal(&refused), ErrorCode::Unavailable);
-    assert!(refused.to_string().contains("has had its block"), "{refused}");
+    assert!(refused.to_string().contains("has been given"), "{refused}");
     assert!(refused.retry_after_ms().is_some());
     assert_eq!(refusal(&stranger.open(&ask(None)).await.unwrap_err()), ErrorCode::Unavailable);
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::{Count, GREATEST_VALUE_BYTES, MemoryLimits, Take};
+use drill::port::PortLease;
 use drill::redis::PrivateRedis;
 
 fn taken(take: Take) -> crate::Lease {
@@ -110,7 +111,11 @@ async fn a_wrong_password_is_a_refusal_that_does_not_wait_and_comes_right_by_its
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_of_a_cluster_taken_for_a_single_server_is_named() {
-    let redis = PrivateRedis::start(RedisKind::Redis, &["--cluster-enabled", "yes"]).unwrap();
+    // Its usual one, 10,000 above, may be somebody's outgoing connection.
+    let bus = PortLease::take().unwrap();
+    let bus_port = bus.number().to_string();
+    let options = ["--cluster-enabled", "yes", "--cluster-port", &bus_port];
+    let redis = PrivateRedis::start(RedisKind::Redis, &options).unwrap();
     redis.command(&["CLUSTER", "ADDSLOTSRANGE", "0", "1"]).unwrap();
     let cache = at(redis.url());
     let key = Key::new("test", "a");
