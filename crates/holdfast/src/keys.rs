@@ -159,7 +159,7 @@ fn page(status: &KeysStatus) -> String {
             KeyState::Signing => "signing",
             KeyState::Retired => "retired",
         };
-        let leaves = key.leaves_at_s.map(|at_s| format!(", leaves in {}", days(Some(at_s * 1_000))));
+        let leaves = key.leaves_at_s.map(|at_s| format!(", believed for {}", days(Some(at_s * 1_000))));
         let here = if key.held_here { ", secret here" } else { "" };
         page.push_str(&format!("  key {}  {state}{}{here}\n", key.key, leaves.unwrap_or_default()));
     }

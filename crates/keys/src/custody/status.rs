@@ -31,7 +31,7 @@ pub struct KeyLine {
     pub state: KeyState,
     /// Since when, seconds since 1970; 0: from the beginning.
     pub since_s: u64,
-    /// When it leaves the ring, seconds since 1970.
+    /// From when on nothing that it signed is believed, seconds since 1970.
     pub leaves_at_s: Option<u64>,
     /// Whether its secret is on this machine.
     pub held_here: bool,
