@@ -27,7 +27,7 @@ use trust::{ClientClaims, EXPORTER_LABEL};
 /// TLS must be done within this time.
 const TLS_LIMIT: Duration = Duration::from_secs(5);
 /// A key that nobody here knows may be new: it is read again, and waited for so long.
-const KEY_LIMIT: Duration = Duration::from_secs(2);
+const KEY_LIMIT: Duration = Duration::from_secs(4);
 /// After a refusal, the client has so long to close.
 const LINGER_LIMIT: Duration = Duration::from_secs(1);
 

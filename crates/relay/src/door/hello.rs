@@ -83,7 +83,7 @@ fn refused_token(error: &TokenError) -> Refused {
             // Not final: the key may be so new that this relay has not heard of it.
             code: Code::Busy,
             cause: "the token's key is not known here yet",
-            retry_after: Some(Duration::from_secs(30)),
+            retry_after: Some(Duration::from_secs(5)),
             is_unknown_key: true,
         },
         _ => Refused::because(Code::TokenInvalid, "the token does not hold here"),
