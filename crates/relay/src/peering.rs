@@ -9,8 +9,6 @@ use crate::hub::{Connection, Hub};
 use crate::records::Records;
 use link::{Comeback, Pace};
 use std::collections::HashMap;
-use std::fs;
-use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -108,14 +106,8 @@ impl<R: Records> Peering<R> {
     }
 
     fn read(&self) -> Vec<String> {
-        let text = match fs::metadata(&self.file) {
-            Ok(metadata) if metadata.len() <= MAX_FILE_BYTES => fs::read_to_string(&self.file),
-            Ok(_) => Err(io::ErrorKind::FileTooLarge.into()),
-            Err(error) => Err(error),
-        };
-        match text {
-            Ok(text) => text.lines().take(MAX_PEERS).map(str::to_owned).collect(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        match disk::read_text(&self.file, MAX_FILE_BYTES) {
+            Ok(text) => text.unwrap_or_default().lines().take(MAX_PEERS).map(str::to_owned).collect(),
             Err(error) => {
                 tracing::warn!(%error, file = %self.file.display(), "which relays there were is not known");
                 Vec::new()
@@ -130,9 +122,7 @@ impl<R: Records> Peering<R> {
         if before == relays {
             return;
         }
-        let part = self.file.with_extension("part");
-        let written = fs::write(&part, relays.join("\n")).and_then(|()| fs::rename(&part, &self.file));
-        if let Err(error) = written {
+        if let Err(error) = disk::replace(&self.file, relays.join("\n").as_bytes()) {
             tracing::warn!(%error, file = %self.file.display(), "the other relays' addresses are not kept");
         }
     }

@@ -6,9 +6,7 @@ use keys::{CertificateFiles, CertificateKeeper, Reader};
 use relay::{Config, Database, Resources, Status, Stop};
 use rustls::ServerConfig;
 use serde::Deserialize;
-use std::fs;
 use std::future::Future;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use store::DatabaseConfig;
@@ -16,6 +14,8 @@ use tokio::sync::watch;
 use trust::{CertificateError, NetworkId, RelayId, RoleCertificate};
 
 const ID_FILE: &str = "relay-id";
+/// The longest such file that is read.
+const MAX_ID_BYTES: u64 = 256;
 
 /// The whole file.
 #[derive(Debug, Deserialize)]
@@ -96,14 +96,14 @@ fn server_config(certificate: &RoleCertificate) -> Result<Arc<ServerConfig>, Cer
 /// Who this relay is, made once for its state folder.
 fn relay_id(folder: &Path) -> anyhow::Result<RelayId> {
     let path = folder.join(ID_FILE);
-    match fs::read_to_string(&path) {
-        Ok(text) => text.trim().parse().with_context(|| format!("{} is damaged", path.display())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+    let read = disk::read_text(&path, MAX_ID_BYTES);
+    match read.with_context(|| format!("cannot read {}", path.display()))? {
+        Some(text) => text.trim().parse().with_context(|| format!("{} is damaged", path.display())),
+        None => {
             let id = RelayId::random();
-            let fresh = path.with_extension("new");
-            fs::write(&fresh, id.to_string()).and_then(|()| fs::rename(&fresh, &path))?;
+            let written = disk::replace(&path, id.to_string().as_bytes());
+            written.with_context(|| format!("cannot write {}", path.display()))?;
             Ok(id)
         }
-        Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
     }
 }
