@@ -3,6 +3,8 @@
 //! A claim is a lease: it sets the moment at which the task can be claimed again. So a worker that dies loses its claims by
 //! itself, and nobody has to look for them.
 
+use std::time::SystemTime;
+
 use ::tasks::{LANES, Lane, MOST_ATTEMPTS};
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -117,6 +119,8 @@ pub struct Claimed {
     pub recurs: bool,
     /// How often it has failed in a row.
     pub failures: u32,
+    /// When its lease ends, by the database's clock: this claim, and no other of the same task, is ended by it.
+    pub leased_until: SystemTime,
 }
 
 /// What a claim brought.
@@ -295,11 +299,12 @@ impl Store {
             .await
     }
 
-    /// Says how a task has ended. `false`: it is not this worker's any more, because its lease was over.
+    /// Says how a claimed task has ended. `false`: this claim is over, because its lease was; the same worker may have a newer one.
     ///
     /// # Errors
     /// The database's; it can be said again.
-    pub async fn end_task(&self, worker: Uuid, task: Uuid, ended: Ended) -> Result<bool, StoreError> {
+    pub async fn end_task(&self, worker: Uuid, claim: &Claimed, ended: Ended) -> Result<bool, StoreError> {
+        let (task, leased_until) = (claim.task, claim.leased_until);
         self.pool
             .run("ending a task", move |session| {
                 Box::pin(async move {
@@ -307,10 +312,11 @@ impl Store {
                         Ended::Again { after_ms, failures } => {
                             let sql = "UPDATE task_ready SET ready_at = now() + $3 * interval '1 ms',
                                 due_at = now() + $3 * interval '1 ms', failures = $4, claimed_by = NULL
-                                WHERE task = $1 AND claimed_by = $2";
+                                WHERE task = $1 AND claimed_by = $2 AND ready_at = $5";
                             let failures = i32::try_from(failures).unwrap_or(i32::MAX);
                             let values = values![
                                 task => UUID, worker => UUID, ms(after_ms) => INT4, failures => INT4,
+                                leased_until => TIMESTAMPTZ,
                             ];
                             return Ok(session.execute(sql, &values).await? == 1);
                         }
@@ -320,11 +326,14 @@ impl Store {
                             why
                         }
                     };
-                    let sql = "WITH gone AS (DELETE FROM task_ready WHERE task = $1 AND claimed_by = $2 RETURNING *)
+                    let sql = "WITH gone AS (DELETE FROM task_ready
+                            WHERE task = $1 AND claimed_by = $2 AND ready_at = $4 RETURNING *)
                         INSERT INTO task_done
                             (task, network, kind, lane, owner_kind, owner, outcome, failures, worker, due_at)
                         SELECT task, network, kind, lane, owner_kind, owner, $3, failures, $2, due_at FROM gone";
-                    let values = values![task => UUID, worker => UUID, outcome => TEXT];
+                    let values = values![
+                        task => UUID, worker => UUID, outcome => TEXT, leased_until => TIMESTAMPTZ,
+                    ];
                     Ok(session.execute(sql, &values).await? == 1)
                 })
             })
@@ -444,7 +453,8 @@ pub(crate) const CLAIM: &str =
             WHERE r.network = n.network AND r.lane = w.lane AND r.ready_at <= now()
             ORDER BY r.ready_at LIMIT w.most FOR UPDATE SKIP LOCKED) p
         WHERE n.name = $1))
-    RETURNING t.task, t.kind, t.lane, t.owner_kind, t.owner, t.payload, t.repeat_ms IS NOT NULL, t.failures";
+    RETURNING t.task, t.kind, t.lane, t.owner_kind, t.owner, t.payload, t.repeat_ms IS NOT NULL, t.failures,
+        t.ready_at";
 
 fn claimed(row: &Row) -> Option<Claimed> {
     let owner_kind = row.get::<_, Option<i16>>(3).and_then(OwnerKind::from_number);
@@ -456,6 +466,7 @@ fn claimed(row: &Row) -> Option<Claimed> {
         payload: row.get(5),
         recurs: row.get(6),
         failures: u32::try_from(row.get::<_, i32>(7)).unwrap_or_default(),
+        leased_until: row.get(8),
     })
 }
 

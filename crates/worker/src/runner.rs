@@ -242,7 +242,7 @@ async fn work(jobs: &Arc<HashMap<&'static str, Job>>, claimed: &Claimed, limit: 
 async fn say(store: &Store, worker: Uuid, claimed: &Claimed, ended: Ended, lease_end: Instant) {
     let mut failures = 0;
     while Instant::now() < lease_end {
-        match store.end_task(worker, claimed.task, ended.clone()).await {
+        match store.end_task(worker, claimed, ended.clone()).await {
             Ok(true) => return,
             Ok(false) => {
                 tracing::warn!(kind = claimed.kind, "a task's lease was over before it ended");

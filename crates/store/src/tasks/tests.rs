@@ -31,9 +31,9 @@ async fn a_task_is_done_once_by_one_worker_when_it_is_due() {
     assert_eq!(claimed.len(), 1);
     assert_eq!((claimed[0].task, claimed[0].recurs, claimed[0].lane), (first.task, false, Lane::Ledger));
     let by = if one.is_empty() { 2 } else { 1 };
-    assert!(!store.end_task(worker(3 - by), first.task, Ended::Done).await.unwrap(), "it is not its own");
-    assert!(store.end_task(worker(by), first.task, Ended::Done).await.unwrap());
-    assert!(!store.end_task(worker(by), first.task, Ended::Done).await.unwrap());
+    assert!(!store.end_task(worker(3 - by), claimed[0], Ended::Done).await.unwrap(), "it is not its own");
+    assert!(store.end_task(worker(by), claimed[0], Ended::Done).await.unwrap());
+    assert!(!store.end_task(worker(by), claimed[0], Ended::Done).await.unwrap());
     assert_eq!(database.value("select count(*) from task_done where outcome = 'done'"), "1");
     assert_eq!(database.value("select count(*) from task_ready"), "0");
     assert_eq!(database.value("select count(*) from task_future"), "1");
@@ -58,10 +58,10 @@ async fn a_recurring_job_is_one_row_and_runs_nowhere_twice_at_once() {
     let [(by, claimed)] = holders.try_into().unwrap();
     assert!(claimed.recurs);
     let again = Ended::Again { after_ms: 0, failures: 0 };
-    assert!(store.end_task(worker(by), claimed.task, again).await.unwrap());
-    assert_eq!(claim(&database, 9).await.len(), 1);
+    assert!(store.end_task(worker(by), &claimed, again).await.unwrap());
+    let [claimed] = claim(&database, 9).await.try_into().unwrap();
     let failed = claimed.after_failure(50, "it broke".into());
-    assert!(store.end_task(worker(9), claimed.task, failed).await.unwrap());
+    assert!(store.end_task(worker(9), &claimed, failed).await.unwrap());
     assert_eq!(database.value("select failures from task_ready"), "1");
     let much_later = Claimed { failures: 1_000, ..claimed.clone() };
     assert!(
@@ -90,7 +90,14 @@ async fn a_worker_that_ends_hands_back_at_once_and_one_that_dies_loses_its_claim
     assert!(before.next_ms.is_some_and(|next_ms| next_ms <= 700), "{:?}", before.next_ms);
     tokio::time::sleep(std::time::Duration::from_millis(800)).await;
     assert_eq!(claim(&database, 3).await.len(), 5);
-    assert!(!store.end_task(worker(2), short.claimed[0].task, Ended::Done).await.unwrap());
+    let late = &short.claimed[0];
+    assert!(!store.end_task(worker(2), late, Ended::Done).await.unwrap());
+    // Its own newer claim of the same task is another: what was said late ends nothing.
+    assert_eq!(store.hand_back_tasks(worker(3)).await.unwrap(), 5);
+    let newer = claim(&database, 2).await;
+    let newer = newer.iter().find(|claimed| claimed.task == late.task).unwrap();
+    assert!(!store.end_task(worker(2), late, Ended::Done).await.unwrap());
+    assert!(store.end_task(worker(2), newer, Ended::Done).await.unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread")]
