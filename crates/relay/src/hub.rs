@@ -4,6 +4,7 @@
 //! as long as a frame of its own is handled; the other end's are borrowed inside that, never the other way round, since an
 //! opener and a provider are never the same connection.
 
+mod aside;
 mod connection;
 mod control;
 mod data;
@@ -22,12 +23,13 @@ use crate::contracts::Contracts;
 use crate::counters::{Counters, Status};
 use crate::elsewhere::Elsewhere;
 use ::keys::Known;
+use aside::Aside;
 use clock::Clock;
 use deadlines::Deadlines;
 use parked::Parked;
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 use std::sync::Arc;
 use tokio::sync::watch;
 use trust::{ClientId, RelayId};
@@ -87,7 +89,7 @@ pub(crate) struct Hub {
     /// Something has changed in it.
     pub elsewhere_changed: watch::Sender<()>,
     /// Connections whose client has come back, here or at another relay: their streams may end.
-    aside: RefCell<Vec<Weak<Connection>>>,
+    aside: RefCell<Aside<Connection>>,
     providers: Cell<usize>,
     streams: Cell<usize>,
     /// Bytes in all outboxes.
@@ -141,7 +143,7 @@ impl Hub {
 
     pub(crate) fn connections(&self) -> Vec<Rc<Connection>> {
         let mut all: Vec<_> = self.clients.borrow().values().cloned().collect();
-        all.extend(self.aside.borrow().iter().filter_map(Weak::upgrade));
+        all.extend(self.aside.borrow().all());
         all
     }
 

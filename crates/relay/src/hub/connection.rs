@@ -187,7 +187,7 @@ impl Connection {
             }
             if before.drained.get() {
                 // A client that was told to go comes back before its old streams have ended.
-                hub.aside.borrow_mut().push(Rc::downgrade(&before));
+                hub.set_aside(&before);
             } else {
                 before.end(Code::Superseded);
             }

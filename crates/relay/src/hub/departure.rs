@@ -40,7 +40,7 @@ impl Connection {
             clients.remove(&self.client);
         }
         drop(clients);
-        hub.aside.borrow_mut().retain(|aside| !std::ptr::eq(aside.as_ptr(), Rc::as_ptr(self)));
+        hub.aside.borrow_mut().remove(self.client, self);
         if self.is_provider() {
             if is_current {
                 hub.providers.set(hub.providers.get() - 1);

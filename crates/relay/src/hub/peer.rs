@@ -20,8 +20,6 @@ use trust::{ClientId, RelayId};
 const PING_MISSES: u8 = 2;
 /// News that wait for a relay that takes none. Beyond them the link is ended: a new one begins with the whole set.
 const MAX_NEWS: usize = 1 << 20;
-/// Connections of one client that are set aside at once.
-const MOST_ASIDE: usize = 4;
 /// Streams of one link at once.
 pub(super) const MAX_PEER_STREAMS: usize = 1 << 18;
 
@@ -234,40 +232,32 @@ impl Hub {
         }
         tracing::debug!(%client, relay = %there.relay, "a provider has moved to another relay");
         self.clients.borrow_mut().remove(&client);
-        self.aside.borrow_mut().push(Rc::downgrade(&own));
-        self.bound_aside(client);
+        self.set_aside(&own);
         self.providers.set(self.providers.get() - 1);
         let (epoch, cause) = (own.epoch, Code::Draining.number());
         self.note(super::Presence::Left { client, epoch, cause, at_ms: unix_ms() });
         self.tell_peers(PresenceChange::Left, &own);
     }
 
-    /// One that dials here and there in turn would take every place: beyond a few of its connections, the oldest goes.
-    fn bound_aside(&self, client: ClientId) {
-        let aside = self.aside.borrow();
-        let of_client = aside.iter().filter_map(std::rc::Weak::upgrade);
-        let mut of_client = of_client.filter(|one| one.client == client && one.ending.get().is_none());
-        let oldest = of_client.next();
-        if of_client.count() >= MOST_ASIDE
-            && let Some(oldest) = oldest
-        {
-            oldest.end(Code::Draining);
+    /// Its client is elsewhere now: it ends with its streams, or when there are too many of that client.
+    pub(super) fn set_aside(&self, connection: &Rc<Connection>) {
+        for beyond in self.aside.borrow_mut().push(connection.client, connection) {
+            beyond.end(Code::Draining);
         }
     }
 
     /// Whoever had a provider has lost it: a connection of it that was set aside here may still be alive.
     fn take_back(self: &Rc<Self>, client: ClientId) {
-        let aside = self.aside.borrow().iter().filter_map(std::rc::Weak::upgrade).find(|aside| {
-            aside.client == client
-                && aside.is_provider()
-                && !aside.drained.get()
-                && aside.ending.get().is_none()
-        });
+        let aside = self
+            .aside
+            .borrow()
+            .of(client)
+            .find(|aside| aside.is_provider() && !aside.drained.get() && aside.ending.get().is_none());
         let Some(aside) = aside else { return };
         if self.client(client).is_some() || !self.elsewhere.borrow().holds(client, aside.claim()) {
             return;
         }
-        self.aside.borrow_mut().retain(|other| !std::ptr::eq(other.as_ptr(), Rc::as_ptr(&aside)));
+        self.aside.borrow_mut().remove(client, &aside);
         aside.enter(self, "".into());
         // It had left, by the records: it is back as of now.
         if let Some((software, _)) = aside.came.get() {
@@ -277,9 +267,9 @@ impl Hub {
     }
 
     fn take_back_all(self: &Rc<Self>) {
-        let aside: Vec<_> = self.aside.borrow().iter().filter_map(std::rc::Weak::upgrade).collect();
-        for connection in aside {
-            self.take_back(connection.client);
+        let clients = self.aside.borrow().clients();
+        for client in clients {
+            self.take_back(client);
         }
     }
 }
