@@ -83,7 +83,11 @@ impl Journal {
         if let Some(given) = self.waiting.iter().find(same) {
             return Ok(Given::Block(given.clone()));
         }
-        let of_account = self.waiting.iter().filter(|given| given.account == wanted.account);
+        // One that is over and that the ledger has not taken counts for its bill, and for no later outage.
+        let of_account = self
+            .waiting
+            .iter()
+            .filter(|given| given.account == wanted.account && given.expires_at_ms > wanted.given_at_ms);
         let (mut given_bytes, mut had_it) = (0_u64, false);
         for given in of_account {
             given_bytes = given_bytes.saturating_add(given.bytes);

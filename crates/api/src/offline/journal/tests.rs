@@ -64,6 +64,18 @@ fn the_openers_of_an_account_get_no_more_than_an_outage_gives() {
 }
 
 #[test]
+fn a_block_that_is_over_and_was_not_taken_by_the_ledger_stands_in_no_later_outages_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut journal = open(folder.path());
+    let first = block(AccountId::random());
+    journal.give(first.clone()).unwrap();
+    let (contract, request) = (ContractId::random(), RequestId::random());
+    let later = OfflineContract { contract, request, given_at_ms: 2_000, expires_at_ms: 3_000, ..first };
+    assert_eq!(journal.give(later.clone()).unwrap(), Given::Block(later));
+    assert_eq!(journal.waiting().len(), 2, "it is still tried");
+}
+
+#[test]
 fn of_a_journal_that_was_cut_anywhere_every_whole_line_is_read_and_what_comes_next_too() {
     let folder = tempfile::tempdir().unwrap();
     let blocks: Vec<_> = (0..3).map(|_| block(AccountId::random())).collect();
