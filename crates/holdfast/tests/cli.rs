@@ -189,3 +189,22 @@ fn benches_refuse_a_pgbouncer_that_is_not_there() {
     assert_eq!(code(&ran), 1);
     assert!(stderr(&ran).contains("/nonexistent/pgbouncer"), "{}", stderr(&ran));
 }
+
+#[test]
+fn a_role_says_once_what_is_wrong_with_its_file_and_where() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("role.toml");
+    let name = file.to_str().unwrap();
+    for role in ["api", "relay", "worker"] {
+        let missing = holdfast(&[role, name]);
+        let said = stderr(&missing);
+        assert_eq!((code(&missing), said.matches("No such file").count()), (1, 1), "{said}");
+    }
+    fs::write(&file, "network = 7\n").unwrap();
+    for role in ["api", "relay", "worker"] {
+        let wrong = holdfast(&[role, name]);
+        let said = stderr(&wrong);
+        assert_eq!((code(&wrong), said.lines().count()), (1, 1), "{said}");
+        assert!(said.contains(name) && said.contains("line 1, column 11"), "{said}");
+    }
+}

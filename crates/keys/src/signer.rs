@@ -48,7 +48,7 @@ impl TokenKeyFiles {
 
     fn further(&self) -> Result<Vec<PathBuf>, ConfigError> {
         let Some(folder) = &self.folder else { return Ok(Vec::new()) };
-        let failed = |source| ConfigError::Read { path: folder.clone(), source };
+        let failed = |error| ConfigError::Read { path: folder.clone(), error };
         let entries = match fs::read_dir(folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

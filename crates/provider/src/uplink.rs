@@ -98,6 +98,8 @@ impl Uplink {
             let Some(relay) = relays.next(&self.membership.relays()) else {
                 self.place.failed("the network has named no relay yet; the token is refreshed", unix_ms());
                 self.rest(comeback.ended(None, fastrand::u64(..), self.clock.now())).await;
+                // Relays are named with each token.
+                self.refresh().await;
                 continue;
             };
             self.place.set(Standing::Connecting { relay: relay.clone() });

@@ -112,7 +112,18 @@ impl<C: Control> Directory<C> {
     fn pick_known(&self, search: &mut Search) -> Result<(Pick, Arc<Provider>), NoCandidate> {
         let now = self.clock.now();
         let mut state = self.lock();
-        let pick = state.selector.pick(search, now)?;
+        let pick = match state.selector.pick(search, now) {
+            Ok(pick) => pick,
+            Err(none) => {
+                if matches!(
+                    none,
+                    NoCandidate::NoneKnown | NoCandidate::Resting { .. } | NoCandidate::AllTried
+                ) {
+                    state.ran_dry(search.options(), now);
+                }
+                return Err(none);
+            }
+        };
         match state.find(pick.candidate.provider) {
             Some(provider) => Ok((pick, provider)),
             None => {

@@ -41,6 +41,11 @@ impl Records for Database {
             store::Beaten::Superseded => {
                 return Err("a later start of this relay beats already; is it started twice?".into());
             }
+            store::Beaten::NoNetwork => {
+                return Err(
+                    "the database has no record of this network yet; an api writes it when it starts".into(),
+                );
+            }
         };
         // What an earlier start has left is closed a piece at a time, by a beat that follows: this one has been taken.
         if let Err(error) = self.store.close_earlier_connections(relay, epoch).await {

@@ -20,6 +20,8 @@ use tokio::time::timeout;
 const RECORD_LIMIT: Duration = Duration::from_secs(10);
 /// After a failure, the next attempt waits for so long, and a random part of it besides.
 const RETRY_PAUSE: Duration = Duration::from_secs(2);
+/// Until the first beat is taken, it is tried again after this time, if that is sooner than the next.
+const FIRST_BEAT_PAUSE_MS: u64 = 1_000;
 /// Comings and goings are gathered for so long.
 const PRESENCE_PAUSE: Duration = Duration::from_millis(100);
 /// At the end, what is left may take so long; the journal keeps the usage.
@@ -197,7 +199,7 @@ impl<R: Records> Reporting<R> {
     }
 
     async fn beat(self: Rc<Self>) {
-        let started_at_ms = unix_ms();
+        let (started_at_ms, interval_ms) = (unix_ms(), self.hub.config.beat_interval_ms);
         let mut is_known = false;
         loop {
             let keys = Arc::clone(&self.hub.keys.borrow());
@@ -211,17 +213,17 @@ impl<R: Records> Reporting<R> {
                 revocations: keys.revocations.number(),
             };
             self.hub.contracts.database_asked();
-            // The next beat comes anyway.
-            if let Ok(beaten) = self.heard("beat", timeout(RECORD_LIMIT, self.records.beat(beat)).await)
-                && std::mem::replace(&mut is_known, true)
-                && beaten == Beaten::New
-            {
+            let beaten = self.heard("beat", timeout(RECORD_LIMIT, self.records.beat(beat)).await);
+            if beaten == Ok(Beaten::New) && is_known {
                 tracing::warn!(
                     "this relay's record had vanished and is back; whoever is connected is reported again"
                 );
                 self.hub.note_all_present();
             }
-            tokio::time::sleep(Duration::from_millis(self.hub.config.beat_interval_ms)).await;
+            is_known |= beaten.is_ok();
+            // Nobody is sent to a relay that has not beaten yet.
+            let pause_ms = if is_known { interval_ms } else { interval_ms.min(FIRST_BEAT_PAUSE_MS) };
+            tokio::time::sleep(Duration::from_millis(pause_ms)).await;
         }
     }
 

@@ -93,6 +93,12 @@ impl Search {
     pub fn attempts(&self) -> usize {
         self.tried.len()
     }
+
+    /// What is wanted.
+    #[must_use]
+    pub const fn options(&self) -> &Arc<Options> {
+        &self.options
+    }
 }
 
 /// A candidate to be asked now. Ends in exactly one of [`Selector::failed`], [`Selector::refused_by_target`],

@@ -93,12 +93,12 @@ pub enum DatabaseConfigError {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// It cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("cannot read {}: {error}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// Why not.
-        source: io::Error,
+        /// Why not. It is in the text: as a source it would be told twice.
+        error: io::Error,
     },
     /// It is wrong; the text names line and column.
     #[error("{}: {cause}", path.display())]
@@ -137,7 +137,7 @@ pub fn read_toml<T: DeserializeOwned>(path: &Path) -> Result<T, ConfigError> {
 /// # Errors
 /// [`ConfigError::Read`].
 pub fn read_text(path: &Path) -> Result<String, ConfigError> {
-    let failed = |source| ConfigError::Read { path: path.to_owned(), source };
+    let failed = |error| ConfigError::Read { path: path.to_owned(), error };
     if fs::metadata(path).map_err(failed)?.len() > FILE_MAX {
         return Err(failed(io::ErrorKind::FileTooLarge.into()));
     }

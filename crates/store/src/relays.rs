@@ -121,6 +121,8 @@ pub enum Beaten {
     New,
     /// A later start of this relay beats: this one should end.
     Superseded,
+    /// The network has no record yet: none of its api has started on this database.
+    NoNetwork,
 }
 
 /// A condition on `relay_beat AS b`: no verdict says that this start is gone, or it has beaten since.
@@ -150,17 +152,19 @@ impl Store {
         self.pool
             .run("a relay's beat", move |session| {
                 Box::pin(async move {
-                    let sql = "INSERT INTO relay_beat AS b
-                            (relay, network, address, epoch, connections, draining, started_at, beat_at, ring, revocations)
-                        SELECT $2, network, $3, $4, $5, $6, $7, now(), $8, $9 FROM network WHERE name = $1
-                        ON CONFLICT (relay) DO UPDATE SET network = excluded.network, address = excluded.address,
-                            epoch = excluded.epoch, connections = excluded.connections, draining = excluded.draining,
-                            started_at = excluded.started_at, beat_at = excluded.beat_at,
-                            ring_since = CASE WHEN b.ring = excluded.ring AND b.epoch = excluded.epoch
-                                THEN b.ring_since ELSE excluded.beat_at END,
-                            ring = excluded.ring, revocations = excluded.revocations
-                        WHERE b.epoch <= excluded.epoch
-                        RETURNING b.xmax = 0";
+                    let sql = "WITH known AS (SELECT network FROM network WHERE name = $1), beaten AS (
+                            INSERT INTO relay_beat AS b
+                                (relay, network, address, epoch, connections, draining, started_at, beat_at, ring, revocations)
+                            SELECT $2, network, $3, $4, $5, $6, $7, now(), $8, $9 FROM known
+                            ON CONFLICT (relay) DO UPDATE SET network = excluded.network, address = excluded.address,
+                                epoch = excluded.epoch, connections = excluded.connections, draining = excluded.draining,
+                                started_at = excluded.started_at, beat_at = excluded.beat_at,
+                                ring_since = CASE WHEN b.ring = excluded.ring AND b.epoch = excluded.epoch
+                                    THEN b.ring_since ELSE excluded.beat_at END,
+                                ring = excluded.ring, revocations = excluded.revocations
+                            WHERE b.epoch <= excluded.epoch
+                            RETURNING b.xmax = 0 AS is_new)
+                        SELECT (SELECT is_new FROM beaten) FROM known";
                     let values = values![
                         &network[..] => BYTEA,
                         beat.relay.0 => UUID,
@@ -174,9 +178,10 @@ impl Store {
                     ];
                     // A row that was inserted has no transaction that updated it.
                     Ok(match session.row(sql, &values).await?.map(|row| row.get(0)) {
-                        Some(true) => Beaten::New,
-                        Some(false) => Beaten::Known,
-                        None => Beaten::Superseded,
+                        Some(Some(true)) => Beaten::New,
+                        Some(Some(false)) => Beaten::Known,
+                        Some(None) => Beaten::Superseded,
+                        None => Beaten::NoNetwork,
                     })
                 })
             })

@@ -72,11 +72,15 @@ impl Database {
 }
 
 pub(crate) fn store(postgres: &PrivatePostgres, writer: Writer) -> Store {
+    store_of(NetworkId([7; 32]), postgres, writer)
+}
+
+pub(crate) fn store_of(network: NetworkId, postgres: &PrivatePostgres, writer: Writer) -> Store {
     let (role, address) = (writer.database_role(), postgres.tcp_address());
     let path = format!("postgresql://{role}@{address}/{DATABASE}").parse().unwrap();
     let options =
         PoolOptions { connections: 6, acquire_ms: 20_000, work_ms: 20_000, ..PoolOptions::default() };
-    Store::new(Pool::new(path, options).unwrap(), NetworkId([7; 32]))
+    Store::new(Pool::new(path, options).unwrap(), network)
 }
 
 pub(crate) fn admission(account: AccountId, opener: ClientId, wanted_bytes: u64) -> Admission {

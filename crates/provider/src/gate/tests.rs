@@ -65,8 +65,8 @@ async fn the_months_limit_ends_streams_in_the_middle_and_a_higher_one_opens_agai
     assert!(gate.enter(USER).is_ok());
     gate.set_wishes(Wishes::default(), wall(1));
     assert!(gate.enter(USER).is_err());
-    let next = Wall { month: 202_612, day: 1, ..wall(1) };
-    gate.look(next);
+    // Not a month that the clock on the wall has had.
+    gate.look(Wall { month: 999_912, day: 1, ..wall(1) });
     assert!(gate.enter(USER).is_ok(), "a new month");
 }
 

@@ -96,10 +96,17 @@ impl State {
         }
     }
 
-    /// The windows to be looked through again; with pools that are fresh, only those on what they do not show.
+    /// Nobody who fits these options could be asked.
+    pub(super) fn ran_dry(&mut self, options: &Options, now: Moment) {
+        self.windows.ran_dry(options, now);
+    }
+
+    /// The windows to be looked through again; with pools that are fresh, only those on what they do not show, and those in which
+    /// nobody could be asked.
     pub(super) fn due(&self, has_pools: bool, now: Moment) -> Vec<Query> {
         let due = self.windows.due(now).into_iter();
-        due.filter(|query| !has_pools || !self.is_listed(*query)).collect()
+        due.filter(|query| !has_pools || !self.is_listed(*query) || self.windows.is_dry(*query, now))
+            .collect()
     }
 
     pub(super) fn looked(&mut self, wanted: Wanted, now: Moment) {
@@ -140,6 +147,8 @@ impl State {
     /// What the pools of a new generation show, in place of what the last ones did.
     pub(super) fn set_listed(&mut self, listed: HashMap<Uuid, Arc<Provider>>, now: Moment) {
         self.listed = Arc::new(listed);
+        // Who was seen through a window that is not looked through any more.
+        self.told.retain(|_, told| now.since(told.seen_at) < UNSEEN_FOR);
         self.set_list(now);
     }
 

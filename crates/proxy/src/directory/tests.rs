@@ -261,6 +261,24 @@ async fn with_a_generation_the_api_is_not_asked_for_candidates_and_nothing_is_re
     let _ = std::fs::remove_dir_all(folder);
 }
 
+/// Pools are built every few seconds: who has come since is in none of them yet.
+#[tokio::test]
+async fn when_all_that_pools_show_have_failed_the_api_is_asked_who_else_there_is() {
+    let (directory, network, folder) = with_pools(&[member(1, "de", 1)]);
+    directory.refresh().await;
+    network.candidates.lock().unwrap().push(candidate(2, "de", 3));
+    let options = Arc::new(Options::parse("").unwrap());
+    let mut search = directory.search("account", &options, "example.test:443").await;
+    let (found, _) = directory.pick(&mut search).await.unwrap();
+    directory.failed(&search, &found, Fault::Gone);
+    assert!(directory.pick(&mut search).await.is_err());
+    assert_eq!(network.asked.load(Ordering::Relaxed), 0);
+    directory.refresh().await;
+    assert_eq!(network.asked.load(Ordering::Relaxed), 1);
+    assert_eq!(pick(&directory, "").await.unwrap().candidate.provider.as_u128(), 2);
+    let _ = std::fs::remove_dir_all(folder);
+}
+
 #[tokio::test]
 async fn a_provider_that_no_pool_shows_is_still_asked_for_by_its_name() {
     let (directory, network, folder) = with_pools(&[member(1, "de", 1)]);

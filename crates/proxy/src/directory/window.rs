@@ -16,6 +16,10 @@ const USED_LATELY: Duration = Duration::from_secs(30);
 /// How often a window on a part is looked through; the one on all of it each time.
 const PART_EVERY: Duration = Duration::from_secs(2);
 
+/// A part of the network in which nobody could be asked is looked through for so long, whatever pools say of it: they are built
+/// every few seconds, and who is back may be in none of them yet.
+const DRY_FOR: Duration = Duration::from_secs(5);
+
 /// A part of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Query {
@@ -28,6 +32,18 @@ pub(crate) enum Query {
 }
 
 impl Query {
+    /// The parts that options ask for.
+    fn of(options: &Options) -> Vec<Self> {
+        let mut wanted: Vec<_> = options.providers.iter().copied().map(Self::Provider).collect();
+        if wanted.is_empty() {
+            wanted = options.countries.iter().copied().map(Self::Country).collect();
+        }
+        if wanted.is_empty() {
+            wanted.push(Self::All);
+        }
+        wanted
+    }
+
     /// Whether a candidate belongs to this part.
     pub(super) fn shows(self, candidate: &Candidate) -> bool {
         match self {
@@ -42,6 +58,7 @@ impl Query {
 struct Used {
     used_at: Moment,
     looked_at: Option<Moment>,
+    dry_at: Option<Moment>,
 }
 
 #[derive(Debug, Default)]
@@ -50,13 +67,7 @@ pub(super) struct Windows(HashMap<Query, Used>);
 impl Windows {
     /// The windows that have to be looked through before candidates for these options can be known.
     pub(super) fn missing(&mut self, options: &Options, now: Moment) -> Vec<Query> {
-        let mut wanted: Vec<_> = options.providers.iter().copied().map(Query::Provider).collect();
-        if wanted.is_empty() {
-            wanted = options.countries.iter().copied().map(Query::Country).collect();
-        }
-        if wanted.is_empty() {
-            wanted.push(Query::All);
-        }
+        let mut wanted = Query::of(options);
         wanted.retain(|query| {
             let used = self.entry(*query, now);
             used.used_at = now;
@@ -76,6 +87,18 @@ impl Windows {
         self.entry(query, now).looked_at = Some(now);
     }
 
+    /// Nobody who fits these options could be asked.
+    pub(super) fn ran_dry(&mut self, options: &Options, now: Moment) {
+        for query in Query::of(options) {
+            self.entry(query, now).dry_at = Some(now);
+        }
+    }
+
+    pub(super) fn is_dry(&self, query: Query, now: Moment) -> bool {
+        let dry_at = self.0.get(&query).and_then(|used| used.dry_at);
+        dry_at.is_some_and(|dry_at| now.since(dry_at) < DRY_FOR)
+    }
+
     /// The windows to be looked through again.
     pub(super) fn due(&self, now: Moment) -> Vec<Query> {
         let is_due = |used: &Used| {
@@ -91,6 +114,6 @@ impl Windows {
             let oldest = self.0.iter().min_by_key(|(_, used)| used.used_at).map(|(query, _)| *query);
             oldest.and_then(|oldest| self.0.remove(&oldest));
         }
-        self.0.entry(query).or_insert(Used { used_at: now, looked_at: None })
+        self.0.entry(query).or_insert(Used { used_at: now, looked_at: None, dry_at: None })
     }
 }

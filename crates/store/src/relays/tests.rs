@@ -1,7 +1,8 @@
 use trust::Role;
 
 use super::*;
-use crate::testing::{Database, now_ms};
+use crate::catalogue::Writer;
+use crate::testing::{Database, now_ms, store_of};
 use crate::{ExitFound, ExitRow, NewProxyAccount};
 
 fn beat(relay: RelayId, epoch: u64, address: &str) -> Beat {
@@ -23,6 +24,17 @@ fn came(client: ClientId, epoch: u64) -> Connected {
 
 async fn found(database: &Database, country: Option<&str>) -> CandidatesFound {
     database.api.candidates(country.map(str::to_owned), None, 10).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_beat_before_the_networks_first_api_is_told_from_one_of_an_earlier_start() {
+    let database = Database::start().await;
+    let elsewhere = store_of(trust::NetworkId([9; 32]), &database.postgres, Writer::Relay);
+    let relay = RelayId::random();
+    assert_eq!(elsewhere.beat(beat(relay, 2, "relay:443")).await.unwrap(), Beaten::NoNetwork);
+    assert_eq!(database.relay.beat(beat(relay, 2, "relay:443")).await.unwrap(), Beaten::New);
+    assert_eq!(database.relay.beat(beat(relay, 1, "relay:443")).await.unwrap(), Beaten::Superseded);
+    assert_eq!(database.relay.beat(beat(relay, 2, "relay:443")).await.unwrap(), Beaten::Known);
 }
 
 #[tokio::test(flavor = "multi_thread")]
