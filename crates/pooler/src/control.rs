@@ -7,7 +7,7 @@ pub(crate) mod inbox;
 use crate::tls::TlsContext;
 use inbox::Inbox;
 use pooling::Shutdown;
-use pooling::snapshot::{ClientRow, HolderRow, Overview, PoolRow, ServerRow};
+use pooling::snapshot::{ClientRow, EventRow, HolderRow, Overview, PoolRow, ServerRow};
 use settings::pooler::PoolerConfig;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +27,8 @@ pub enum Ask {
     Servers(oneshot::Sender<Vec<ServerRow>>),
     /// The live clients that hold a server without using it.
     Holders(oneshot::Sender<Vec<HolderRow>>),
+    /// What has happened lately.
+    Events(oneshot::Sender<Vec<EventRow>>),
     /// Everything for metrics and health.
     Overview(oneshot::Sender<Overview>),
     /// The configuration that runs.
@@ -84,6 +86,14 @@ impl EngineHandle {
     /// [`ReactorSilent`].
     pub async fn holders(&self) -> Result<Vec<HolderRow>, ReactorSilent> {
         self.ask(Ask::Holders).await
+    }
+
+    /// What has happened lately, in the order in which it began.
+    ///
+    /// # Errors
+    /// [`ReactorSilent`].
+    pub async fn events(&self) -> Result<Vec<EventRow>, ReactorSilent> {
+        self.ask(Ask::Events).await
     }
 
     /// Everything for metrics and health.

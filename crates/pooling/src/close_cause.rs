@@ -50,6 +50,12 @@ impl CloseCause {
         Self::Shutdown,
     ];
 
+    /// It happens to connections as they age, and tells of no trouble.
+    #[must_use]
+    pub const fn is_routine(self) -> bool {
+        matches!(self, Self::IdleTimeout | Self::Lifetime)
+    }
+
     /// The metric label.
     #[must_use]
     pub const fn label(self) -> &'static str {

@@ -30,6 +30,7 @@ mod wishes;
 
 use crate::client::{CancelKeyBytes, Client, ClientState};
 use crate::connection::{ClientId, ConnectionId, PoolId, ServerId, Slab};
+use crate::events::{EventKind, Recorder};
 use crate::parameters::{Parameters, Tracked};
 use crate::pool::Pool;
 use crate::seam::{AttemptId, ClientAddress, Flow, Transport};
@@ -86,6 +87,7 @@ pub struct Engine {
     /// Those who are in login and some who were, the oldest first.
     logins: VecDeque<ClientId>,
     totals: Totals,
+    recorder: Recorder,
     shutdown: Option<Shutdown>,
     /// The user id of this process: the same one over the Unix socket may use the console.
     own_uid: Option<u32>,
@@ -151,6 +153,7 @@ impl Engine {
             in_login: 0,
             logins: VecDeque::new(),
             totals: Totals::default(),
+            recorder: Recorder::default(),
             shutdown: None,
             own_uid: None,
             mock: MockSecret::new([0; 32], DEFAULT_ITERATIONS),
@@ -286,6 +289,12 @@ impl Engine {
 
     fn pool_mut(&mut self, id: PoolId) -> &mut Pool {
         &mut self.pools[id.0 as usize]
+    }
+
+    /// Something has happened that is worth remembering, in a pool or to the whole process.
+    fn record(&mut self, pool: Option<PoolId>, kind: EventKind) {
+        let (database, user) = self.names(pool);
+        self.recorder.record(self.now, kind, &database, &user);
     }
 
     /// Sends to a client; notes when it does not take it, and then reads no more from where the bytes come.

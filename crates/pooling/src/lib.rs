@@ -15,6 +15,7 @@ mod client;
 pub mod close_cause;
 pub mod connection;
 mod engine;
+pub mod events;
 mod held;
 pub mod markers;
 pub mod parameters;

@@ -201,6 +201,27 @@ pub struct HolderRow {
     pub id: u64,
 }
 
+/// Something that has happened, perhaps more than once: SHOW EVENTS.
+#[derive(Clone, Debug)]
+pub struct EventRow {
+    /// [`crate::events::EventKind::label`].
+    pub event: &'static str,
+    /// [`crate::events::EventKind::cause`].
+    pub cause: &'static str,
+    /// Database of the pool; empty for what concerns no pool.
+    pub database: Arc<str>,
+    /// User of the pool; empty for what concerns no pool.
+    pub user: Arc<str>,
+    /// How often.
+    pub count: u64,
+    /// Time since the first of these.
+    pub first_ago: Duration,
+    /// Time since the last of these.
+    pub last_ago: Duration,
+    /// What else is known of the last.
+    pub detail: String,
+}
+
 /// Everything for metrics and health.
 #[derive(Clone, Debug)]
 pub struct Overview {

@@ -9,6 +9,8 @@ mod back_pressure;
 mod bench;
 #[path = "rules/departures.rs"]
 mod departures;
+#[path = "rules/events.rs"]
+mod events;
 #[path = "rules/limits.rs"]
 mod limits;
 #[path = "rules/lines.rs"]

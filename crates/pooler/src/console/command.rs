@@ -20,6 +20,7 @@ pub(super) enum Command {
 pub(super) enum Show {
     Clients,
     Config,
+    Events,
     Help,
     Holders,
     Pools,
@@ -42,6 +43,7 @@ pub(super) enum Refusal {
 const SHOWS: &[(&str, Show)] = &[
     ("clients", Show::Clients),
     ("config", Show::Config),
+    ("events", Show::Events),
     ("help", Show::Help),
     ("holders", Show::Holders),
     ("pools", Show::Pools),

@@ -3,7 +3,7 @@
 use crate::console::source::Source;
 use crate::control::ReactorSilent;
 use pooling::seam::ClientAddress;
-use pooling::snapshot::{ClientRow, HolderRow, Overview, PoolCounters, PoolRow, ServerRow};
+use pooling::snapshot::{ClientRow, EventRow, HolderRow, Overview, PoolCounters, PoolRow, ServerRow};
 use settings::pooler::PoolerConfig;
 use std::sync::Arc;
 use std::time::Duration;
@@ -105,6 +105,20 @@ pub(crate) fn holder_row(database: &str, user: &str) -> HolderRow {
     }
 }
 
+/// A storm of logins that fail.
+pub(crate) fn event_row(database: &str, user: &str) -> EventRow {
+    EventRow {
+        event: "login_failed",
+        cause: "refused",
+        database: database.into(),
+        user: user.into(),
+        count: 12,
+        first_ago: Duration::from_millis(2_500),
+        last_ago: Duration::ZERO,
+        detail: String::new(),
+    }
+}
+
 /// Gives the same rows every time, or none at all.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
@@ -112,6 +126,7 @@ pub(crate) struct Rows {
     pub(crate) clients: Vec<ClientRow>,
     pub(crate) servers: Vec<ServerRow>,
     pub(crate) holders: Vec<HolderRow>,
+    pub(crate) events: Vec<EventRow>,
     pub(crate) config: Option<Arc<PoolerConfig>>,
     pub(crate) shutting_down: bool,
     pub(crate) silent: bool,
@@ -138,6 +153,10 @@ impl Source for Rows {
 
     async fn holders(&self) -> Result<Vec<HolderRow>, ReactorSilent> {
         self.answer(self.holders.clone())
+    }
+
+    async fn events(&self) -> Result<Vec<EventRow>, ReactorSilent> {
+        self.answer(self.events.clone())
     }
 
     async fn overview(&self) -> Result<Overview, ReactorSilent> {

@@ -1,6 +1,7 @@
 //! The results of SHOW, each from the rows of one moment.
 
 mod config;
+mod events;
 mod holders;
 mod pools;
 mod sockets;
@@ -9,6 +10,7 @@ mod stats;
 mod tests;
 
 pub(super) use config::config;
+pub(super) use events::events;
 pub(super) use holders::holders;
 pub(super) use pools::pools;
 pub(super) use sockets::{clients, servers};
@@ -20,7 +22,7 @@ use pooling::seam::ClientAddress;
 
 /// SHOW HELP: a notice, as PgBouncer sends it.
 pub(super) fn help(out: &mut Vec<u8>) {
-    const USAGE: &str = "\n\tSHOW HELP|CONFIG|POOLS|CLIENTS|SERVERS|HOLDERS|VERSION\
+    const USAGE: &str = "\n\tSHOW HELP|CONFIG|POOLS|CLIENTS|SERVERS|HOLDERS|EVENTS|VERSION\
         \n\tSHOW STATS|STATS_TOTALS|STATS_AVERAGES\
         \n\tRELOAD";
     let usage = ErrorFields {

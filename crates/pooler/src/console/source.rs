@@ -1,7 +1,7 @@
 //! Where the console, the metrics page and the health page look.
 
 use crate::control::{EngineHandle, ReactorSilent};
-use pooling::snapshot::{ClientRow, HolderRow, Overview, PoolRow, ServerRow};
+use pooling::snapshot::{ClientRow, EventRow, HolderRow, Overview, PoolRow, ServerRow};
 use settings::pooler::PoolerConfig;
 use std::future::Future;
 use std::sync::Arc;
@@ -19,6 +19,8 @@ pub trait Source: Send + Sync + 'static {
     fn servers(&self) -> impl Future<Output = Result<Vec<ServerRow>, ReactorSilent>> + Send;
     /// The live clients that hold a server without using it.
     fn holders(&self) -> impl Future<Output = Result<Vec<HolderRow>, ReactorSilent>> + Send;
+    /// What has happened lately.
+    fn events(&self) -> impl Future<Output = Result<Vec<EventRow>, ReactorSilent>> + Send;
     /// Everything for metrics and health.
     fn overview(&self) -> impl Future<Output = Result<Overview, ReactorSilent>> + Send;
     /// The configuration that runs.
@@ -40,6 +42,10 @@ impl Source for EngineHandle {
 
     async fn holders(&self) -> Result<Vec<HolderRow>, ReactorSilent> {
         Self::holders(self).await
+    }
+
+    async fn events(&self) -> Result<Vec<EventRow>, ReactorSilent> {
+        Self::events(self).await
     }
 
     async fn overview(&self) -> Result<Overview, ReactorSilent> {

@@ -66,3 +66,9 @@ pub(super) fn timestamp<'a>(at: SystemTime) -> Cell<'a> {
     let second = jiff::Timestamp::try_from(at).unwrap_or_default();
     shown(second.strftime("%Y-%m-%d %H:%M:%S UTC"))
 }
+
+/// The same with milliseconds, for a moment that lies `ago` before `now`.
+pub(super) fn moment<'a>(now: SystemTime, ago: Duration) -> Cell<'a> {
+    let at = now.checked_sub(ago).and_then(|at| jiff::Timestamp::try_from(at).ok()).unwrap_or_default();
+    shown(at.strftime("%Y-%m-%d %H:%M:%S.%3f UTC"))
+}

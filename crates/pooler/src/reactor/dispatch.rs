@@ -125,6 +125,7 @@ impl Dispatch {
                 drop(answer.send(rows));
             }
             Ask::Holders(answer) => drop(answer.send(engine.holder_rows())),
+            Ask::Events(answer) => drop(answer.send(engine.event_rows())),
             Ask::Overview(answer) => drop(answer.send(engine.overview())),
             Ask::Config(answer) => drop(answer.send(engine.config().clone())),
             Ask::Reload(config, tls, answer) => {

@@ -5,6 +5,7 @@
 use super::Engine;
 use crate::client::Client;
 use crate::connection::{ClientId, PoolId};
+use crate::events::EventKind;
 use crate::seam::Transport;
 use crate::texts;
 use pgwire::startup::Startup;
@@ -38,6 +39,7 @@ impl Engine {
                 return false;
             };
         self.totals.clients_refused += 1;
+        self.record(None, EventKind::ClientRefused);
         let text = format!("client connections exceeded ({setting})");
         let farewell = texts::fatal(texts::TOO_MANY_CONNECTIONS, &text);
         self.dismiss_client(transport, id, &farewell, &text);

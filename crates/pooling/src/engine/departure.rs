@@ -7,6 +7,7 @@ use super::Engine;
 use crate::client::ClientState;
 use crate::close_cause::CloseCause;
 use crate::connection::{ClientId, ServerId};
+use crate::events::EventKind;
 use crate::markers::{Markers, markers};
 use crate::seam::{CancelQuery, Transport};
 use crate::server::{CleaningStep, ServerState};
@@ -298,6 +299,9 @@ impl Engine {
         let pool = self.pool_mut(pool_id);
         pool.counters.server_closes[cause as usize] += 1;
         info!(database = %pool.database, user = %pool.user, process_id, "closing because: {}", cause.log_text());
+        if !cause.is_routine() {
+            self.record(Some(pool_id), EventKind::ServerClosed { cause });
+        }
     }
 
     /// A server's connection has ended.

@@ -4,6 +4,7 @@ use super::Engine;
 use crate::client::{ClientState, Login};
 use crate::close_cause::CloseCause;
 use crate::connection::ClientId;
+use crate::events::EventKind;
 use crate::seam::{ClientAddress, Transport};
 use crate::texts;
 use settings::pooler::SslMode;
@@ -70,6 +71,7 @@ impl Engine {
             self.config.general.client_tls.mode >= SslMode::Require && is_network && !client.has_tls;
         if is_refused {
             self.totals.logins_refused += 1;
+            self.record(None, EventKind::LoginRefused);
             let farewell = texts::fatal(texts::NOT_AUTHORIZED, "SSL required");
             self.dismiss_client(transport, id, &farewell, "SSL required");
         }

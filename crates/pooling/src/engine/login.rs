@@ -8,6 +8,7 @@ mod welcome;
 use super::Engine;
 use crate::client::{Client, ClientState, Login};
 use crate::connection::{ClientId, Slab};
+use crate::events::EventKind;
 use crate::seam::Transport;
 use crate::texts;
 use pgwire::accept::MAX_LOGIN_BODY_BYTES;
@@ -42,6 +43,7 @@ impl Engine {
         while let Some(id) = self.logins.pop_front() {
             if is_in_login(&self.clients, id) {
                 self.totals.clients_refused += 1;
+                self.record(None, EventKind::ClientRefused);
                 let text = "too many connections in login";
                 let farewell = texts::fatal(texts::TOO_MANY_CONNECTIONS, text);
                 self.dismiss_client(transport, id, &farewell, text);
@@ -165,6 +167,7 @@ impl Engine {
         let is_full = self.clients_logged_in() >= self.client_limit();
         if is_full {
             self.totals.clients_refused += 1;
+            self.record(None, EventKind::ClientRefused);
             let text = "no more connections allowed (max_client_conn)";
             let farewell = texts::fatal(texts::TOO_MANY_CONNECTIONS, text);
             self.dismiss_client(transport, id, &farewell, text);
@@ -180,6 +183,7 @@ impl Engine {
         text: &str,
     ) -> bool {
         self.totals.logins_refused += 1;
+        self.record(None, EventKind::LoginRefused);
         self.dismiss_client(transport, id, &texts::fatal(sqlstate, text), text);
         false
     }

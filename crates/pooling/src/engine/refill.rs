@@ -2,6 +2,7 @@
 
 use super::Engine;
 use crate::connection::{PoolId, ServerId};
+use crate::events::EventKind;
 use crate::pool::{AddressIndex, Greeting};
 use crate::seam::{AttemptId, OpenFailure, OpenServer, OpenedServer, Target, Transport};
 use crate::server::Server;
@@ -109,7 +110,7 @@ impl Engine {
             return None;
         }
         pool.recovery.succeeded(now, started_at);
-        pool.failure = None;
+        let failure = pool.failure.take();
         pool.counters.server_opens += 1;
         pool.counters.login.record(opened.login_time);
         match &pool.greeting {
@@ -120,6 +121,9 @@ impl Engine {
             }
         }
         info!(database = %pool.database, user = %pool.user, process_id = opened.process_id, "new connection to server");
+        if let Some(failure) = failure {
+            self.record(Some(id), EventKind::ServerBack { after: now.since(failure.since) });
+        }
         let mut server = Server::new(id, opened, tracked, now);
         server.translates_statements = self.pool(id).translates_statements(&self.config.general);
         self.begin_lifetime(&mut server);
@@ -166,6 +170,8 @@ impl Engine {
             database = %pool.database, user = %pool.user, cause = failure.cause.label(),
             "closing because: {}", failure.log_text
         );
+        self.record(Some(id), EventKind::LoginFailed { cause: failure.cause });
+        let pool = self.pool_mut(id);
         // What an old definition of the database led to says nothing about the new one.
         if Arc::ptr_eq(&pool.target, &target) {
             if !failure.cause.concerns_whole_server() {
@@ -205,6 +211,9 @@ impl Engine {
         let hint = format!("The pooler asks the server again by itself; retry after {wait_ms} ms.");
         let error = texts::error(&sqlstate, &text, Some(&hint));
         let farewell = texts::fatal(&sqlstate, &text);
+        if self.pool(id).has_waiters() {
+            self.record(Some(id), EventKind::RequestRefused);
+        }
         self.refusing = true;
         // As many as wait now: whoever queues again with a pipelined request is not refused twice in one go.
         for _ in 0..self.pool(id).line.len() {
@@ -252,6 +261,7 @@ impl Engine {
             let expired = pool.line.pop_expired(now, limit).or_else(|| pool.welcomes.pop_expired(now, limit));
             let Some((client, _)) = expired else { break };
             pool.counters.wait_timeouts += 1;
+            self.record(Some(id), EventKind::WaitTimedOut);
             self.dismiss_client(transport, client, &farewell, "query_wait_timeout");
         }
         self.notify_waiters(transport, id);

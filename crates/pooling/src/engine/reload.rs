@@ -3,6 +3,7 @@
 use super::Engine;
 use crate::close_cause::CloseCause;
 use crate::connection::{ClientId, PoolId, ServerId};
+use crate::events::EventKind;
 use crate::seam::{Target, Transport};
 use crate::server::ServerState;
 use crate::texts;
@@ -55,6 +56,7 @@ impl Engine {
             self.rearm_server_idle(id);
         }
         self.open_minimum_pools(transport);
+        self.record(None, EventKind::Reloaded);
     }
 
     fn session_rules(&self, id: PoolId) -> SessionRules {

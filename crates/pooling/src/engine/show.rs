@@ -5,7 +5,7 @@ use crate::client::ClientState;
 use crate::connection::{ConnectionId, PoolId};
 use crate::parameters::{APPLICATION_NAME, Tracked};
 use crate::server::{CleaningStep, ServerState};
-use crate::snapshot::{ClientRow, HolderRow, Overview, PoolRow, ServerRow};
+use crate::snapshot::{ClientRow, EventRow, HolderRow, Overview, PoolRow, ServerRow};
 use settings::pooler::ServerAddress;
 use std::sync::Arc;
 use std::time::Duration;
@@ -176,6 +176,12 @@ impl Engine {
         })
     }
 
+    /// What has happened lately, in the order in which it began.
+    #[must_use]
+    pub fn event_rows(&self) -> Vec<EventRow> {
+        self.recorder.rows(self.now)
+    }
+
     /// Everything for metrics and health.
     #[must_use]
     pub fn overview(&self) -> Overview {
@@ -216,7 +222,7 @@ impl Engine {
         info!(xacts, queries, received_bytes = received, sent_bytes = sent, "stats: totals since the start");
     }
 
-    fn names(&self, pool: Option<PoolId>) -> (Arc<str>, Arc<str>) {
+    pub(super) fn names(&self, pool: Option<PoolId>) -> (Arc<str>, Arc<str>) {
         match pool {
             Some(pool) => (self.pool(pool).database.clone(), self.pool(pool).user.clone()),
             None => (Arc::from(""), Arc::from("")),

@@ -4,6 +4,7 @@ use super::Engine;
 use crate::client::ClientState;
 use crate::close_cause::CloseCause;
 use crate::connection::ClientId;
+use crate::events::EventKind;
 use crate::seam::Transport;
 use crate::server::ServerState;
 use crate::texts;
@@ -21,6 +22,15 @@ pub enum Shutdown {
 }
 
 impl Shutdown {
+    /// Its name among the events.
+    const fn label(self) -> &'static str {
+        match self {
+            Self::WaitForClients => "wait_for_clients",
+            Self::WaitForServers => "wait_for_servers",
+            Self::Now => "now",
+        }
+    }
+
     /// True if servers are closed as they become free.
     pub(super) fn is_closing_servers(self) -> bool {
         self >= Self::WaitForServers
@@ -41,6 +51,7 @@ impl Engine {
             }
         }
         self.shutdown = Some(how);
+        self.record(None, EventKind::Stopping { how: how.label() });
         let farewell = texts::fatal(texts::ADMIN_SHUTDOWN, "pooler is shutting down");
         for id in self.clients.ids() {
             let Some(client) = self.clients.find(id) else { continue };

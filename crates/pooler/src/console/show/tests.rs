@@ -1,6 +1,6 @@
 use super::*;
 use crate::console::averages::{PerDatabase, StatsHistory};
-use crate::console::fixtures::{client_row, holder_row, pool_row, server_row};
+use crate::console::fixtures::{client_row, event_row, holder_row, pool_row, server_row};
 use crate::console::tests::{Parsed, parse};
 use overload::Moment;
 use pgwire::message::backend::oid;
@@ -132,4 +132,14 @@ fn show_help_is_a_notice() {
     assert_eq!(shown.notices, ["Console usage"]);
     assert!(shown.columns.is_empty());
     assert_eq!(shown.tags, ["SHOW"]);
+}
+
+#[test]
+fn show_events_tells_what_happened_how_often_and_when_to_the_millisecond() {
+    let shown = result(|out| events(out, &[event_row("app", "web")], now()));
+    assert_eq!(shown.value(0, "first_time"), Some("2026-11-30 11:20:52.500 UTC"));
+    assert_eq!(shown.value(0, "last_time"), Some("2026-11-30 11:20:55.000 UTC"));
+    assert_eq!((shown.value(0, "event"), shown.value(0, "cause")), (Some("login_failed"), Some("refused")));
+    assert_eq!((shown.value(0, "count"), shown.value(0, "database")), (Some("12"), Some("app")));
+    assert_eq!(kind(&shown.columns, "count"), oid::INT8);
 }

@@ -4,6 +4,7 @@ use super::{CONSOLE_DATABASE, MAX_ENCRYPTION_REQUESTS};
 use crate::client::{Client, ClientState, Login};
 use crate::connection::ClientId;
 use crate::engine::Engine;
+use crate::events::EventKind;
 use crate::seam::{DeriveVerifier, DerivedVerifier, Transport};
 use crate::texts;
 use pgwire::accept::{ClientLogin, LoginSecret, MAX_LOGIN_BODY_BYTES, Method, Step, needs_verifier};
@@ -166,6 +167,7 @@ impl Engine {
             }
             Step::Refused(error) => {
                 self.totals.logins_refused += 1;
+                self.record(None, EventKind::LoginRefused);
                 self.dismiss_client(transport, id, &error.response(), &error.to_string());
                 false
             }

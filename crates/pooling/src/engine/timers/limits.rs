@@ -5,6 +5,7 @@ use crate::client::{Client, ClientState};
 use crate::connection::{ClientId, PoolId};
 use crate::engine::Engine;
 use crate::engine::handoff::is_over;
+use crate::events::EventKind;
 use crate::seam::Transport;
 use crate::texts;
 use overload::Moment;
@@ -44,6 +45,7 @@ impl Engine {
             } else {
                 if limit.only_if_others_wait {
                     self.pool_mut(pool_id).counters.holders_closed += 1;
+                    self.record(Some(pool_id), EventKind::HolderClosed { limit: limit.text });
                 }
                 let farewell = texts::fatal(limit.sqlstate, limit.text);
                 self.dismiss_client(transport, id, &farewell, limit.text);
