@@ -28,6 +28,14 @@ pub struct Line<T> {
 pub struct Ticket {
     index: u32,
     generation: u64,
+    /// Which of several lines, for [`crate::Lanes`]; a line alone does not look at it.
+    pub(crate) lane: u8,
+}
+
+impl Ticket {
+    pub(crate) const fn in_lane(self, lane: u8) -> Self {
+        Self { lane, ..self }
+    }
 }
 
 /// The line has reached its limit.

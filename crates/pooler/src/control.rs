@@ -7,7 +7,7 @@ pub(crate) mod inbox;
 use crate::tls::TlsContext;
 use inbox::Inbox;
 use pooling::Shutdown;
-use pooling::snapshot::{ClientRow, EventRow, HolderRow, Overview, PoolRow, ServerRow};
+use pooling::snapshot::{ClientRow, EventRow, HolderRow, LaneRow, Overview, PoolRow, ServerRow};
 use settings::pooler::PoolerConfig;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +29,8 @@ pub enum Ask {
     Holders(oneshot::Sender<Vec<HolderRow>>),
     /// What has happened lately.
     Events(oneshot::Sender<Vec<EventRow>>),
+    /// One row per lane of each pool.
+    Lanes(oneshot::Sender<Vec<LaneRow>>),
     /// Everything for metrics and health.
     Overview(oneshot::Sender<Overview>),
     /// The configuration that runs.
@@ -94,6 +96,14 @@ impl EngineHandle {
     /// [`ReactorSilent`].
     pub async fn events(&self) -> Result<Vec<EventRow>, ReactorSilent> {
         self.ask(Ask::Events).await
+    }
+
+    /// One row per lane of each pool.
+    ///
+    /// # Errors
+    /// [`ReactorSilent`].
+    pub async fn lanes(&self) -> Result<Vec<LaneRow>, ReactorSilent> {
+        self.ask(Ask::Lanes).await
     }
 
     /// Everything for metrics and health.

@@ -33,6 +33,8 @@ pub(crate) struct Client {
     pub(crate) parameters: Arc<Tracked>,
     /// What it has prepared, where that is kept track of.
     pub(crate) statements: Option<Box<ClientStatements>>,
+    /// In which lane its requests wait.
+    pub(crate) lane: CachedLane,
     /// Where it began, and what a reset takes it back to.
     pub(crate) start: Arc<Tracked>,
     /// Parameters that it has named and that servers do not list.
@@ -55,6 +57,15 @@ pub(crate) struct Client {
     pub(crate) has_tls: bool,
     /// Not read because its server does not take what it has sent.
     pub(crate) server_full: bool,
+}
+
+/// The lane of a client, and the `application_name` that it follows from.
+#[derive(Debug, Default)]
+pub(crate) struct CachedLane {
+    pub(crate) number: u8,
+    pub(crate) application_name: Option<Arc<str>>,
+    /// False before the first look, and after a reload.
+    pub(crate) is_known: bool,
 }
 
 /// Where a client stands. Each state owns what is valid only there.
@@ -108,6 +119,7 @@ impl Client {
             pool: None,
             login_user: None,
             held: Vec::new(),
+            lane: CachedLane::default(),
             start: parameters.clone(),
             parameters,
             statements: None,

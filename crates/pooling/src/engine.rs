@@ -11,6 +11,7 @@ mod departure;
 mod encryption;
 mod forward;
 mod handoff;
+mod lanes;
 mod lifetime;
 mod login;
 mod notices;

@@ -7,6 +7,7 @@ use crate::seam::{OpenFailure, Target};
 use crate::snapshot::PoolCounters;
 use overload::Moment;
 use overload::cause::Cause;
+use overload::lanes::Lanes;
 use overload::line::Line;
 use overload::recovery::Recovery;
 use pgwire::scram::ScramKeys;
@@ -32,8 +33,8 @@ pub(crate) struct Pool {
     pub(crate) learnt: Option<ScramKeys>,
     /// Ready for use; the last one used is at the back.
     pub(crate) idle: VecDeque<ServerId>,
-    /// Clients that wait for a server.
-    pub(crate) line: Line<ClientId>,
+    /// Clients that wait for a server, by lane; and how many servers each lane uses.
+    pub(crate) line: Lanes<ClientId>,
     /// Logged-in clients that wait for the parameters of the first server.
     pub(crate) welcomes: Line<ClientId>,
     pub(crate) active: usize,
@@ -107,7 +108,7 @@ impl Pool {
             settings,
             learnt: None,
             idle: VecDeque::new(),
-            line: Line::new(usize::MAX),
+            line: Lanes::new(usize::MAX),
             welcomes: Line::new(usize::MAX),
             active: 0,
             cleaning: 0,

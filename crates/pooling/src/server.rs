@@ -58,6 +58,8 @@ pub(crate) struct Server {
     pub(crate) assigned_at: Moment,
     /// When its present transaction began.
     pub(crate) transaction_at: Moment,
+    /// The lane of its present or last client.
+    pub(crate) lane: u8,
     /// The present client came from the waiting line.
     pub(crate) from_line: bool,
     /// Some client has had it.
@@ -174,6 +176,7 @@ impl Server {
             query_at: now,
             assigned_at: now,
             transaction_at: now,
+            lane: 0,
             from_line: false,
             served: false,
             cancels: 0,

@@ -222,6 +222,31 @@ pub struct EventRow {
     pub detail: String,
 }
 
+/// One lane of one pool: SHOW LANES.
+#[derive(Clone, Debug)]
+pub struct LaneRow {
+    /// Database.
+    pub database: Arc<str>,
+    /// User.
+    pub user: Arc<str>,
+    /// Its name.
+    pub lane: Arc<str>,
+    /// Turns, relative to the other lanes.
+    pub weight: u32,
+    /// Servers that come first to this lane, of a hundred.
+    pub share_percent: u32,
+    /// The same of the servers that there are now.
+    pub guaranteed: usize,
+    /// Clients that wait.
+    pub waiting: usize,
+    /// Servers that it uses.
+    pub active: usize,
+    /// The longest that one of its clients has waited so far.
+    pub maxwait: Duration,
+    /// Servers that it was given, since the lanes are as they are.
+    pub served: u64,
+}
+
 /// Everything for metrics and health.
 #[derive(Clone, Debug)]
 pub struct Overview {
@@ -241,6 +266,8 @@ pub struct Overview {
     pub probes: u64,
     /// Bytes that break the protocol, from clients.
     pub protocol_errors: u64,
+    /// The lanes of all pools; none if none are declared.
+    pub lanes: Vec<LaneRow>,
     /// True while draining to a stop.
     pub shutting_down: bool,
 }

@@ -11,6 +11,8 @@ mod bench;
 mod departures;
 #[path = "rules/events.rs"]
 mod events;
+#[path = "rules/lanes.rs"]
+mod lanes;
 #[path = "rules/limits.rs"]
 mod limits;
 #[path = "rules/lines.rs"]

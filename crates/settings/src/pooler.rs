@@ -11,6 +11,7 @@ pub mod auth_file;
 mod build;
 mod databases;
 mod effective;
+mod lanes;
 mod listen;
 mod model;
 mod reference;
@@ -22,9 +23,12 @@ mod validate;
 mod value;
 
 pub use effective::PoolSettings;
+pub use lanes::{
+    MAX_LANE_NAME_BYTES, MAX_LANES, MAX_PATTERN_BYTES, MAX_PATTERNS, MOST_GUARANTEED_PERCENT, PLAIN_LANE,
+};
 pub use model::{
-    AuthType, ClientDisconnect, Database, General, Keepalive, LogFormat, PoolMode, PoolerConfig, Secret,
-    ServerAddress, SessionState, UserSettings,
+    AuthType, ClientDisconnect, Database, General, Keepalive, Lane, LogFormat, PoolMode, PoolerConfig,
+    Secret, ServerAddress, SessionState, UserSettings,
 };
 pub use reference::reference;
 pub use show::{ConfigRow, show_config};

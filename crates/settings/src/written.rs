@@ -49,7 +49,7 @@ impl std::fmt::Debug for Entry {
     }
 }
 
-/// What was written of one database, user or peer.
+/// What was written of one database, user, lane or peer.
 #[derive(Clone, Debug)]
 pub struct Group {
     /// Its name.
@@ -73,6 +73,8 @@ pub struct Written {
     pub databases: Vec<Group>,
     /// Section `[users]`.
     pub users: Vec<Group>,
+    /// Section `[lanes]`.
+    pub lanes: Vec<Group>,
     /// Section `[peers]`.
     pub peers: Vec<Group>,
     /// The files read, the first one first.
@@ -89,6 +91,7 @@ impl Written {
             general: Vec::new(),
             databases: Vec::new(),
             users: Vec::new(),
+            lanes: Vec::new(),
             peers: Vec::new(),
             files: Vec::new(),
             count: 0,
@@ -102,13 +105,14 @@ impl Written {
         Ok(())
     }
 
-    /// Adds a database, user or peer.
+    /// Adds a database, user, lane or peer.
     pub(crate) fn push_group(&mut self, section: Section, group: Group) -> Result<(), TooMany> {
         self.count_more(group.entries.len().max(1))?;
         match section {
             Section::General => self.general.extend(group.entries),
             Section::Databases => self.databases.push(group),
             Section::Users => self.users.push(group),
+            Section::Lanes => self.lanes.push(group),
             Section::Peers => self.peers.push(group),
         }
         Ok(())
@@ -136,12 +140,13 @@ pub(crate) enum Section {
     General,
     Databases,
     Users,
+    Lanes,
     Peers,
 }
 
 impl Section {
     /// Names that files may use; the first two are the same section.
-    pub(crate) const NAMES: [&str; 5] = ["pgbouncer", "pooler", "databases", "users", "peers"];
+    pub(crate) const NAMES: [&str; 6] = ["pgbouncer", "pooler", "databases", "users", "lanes", "peers"];
 
     pub(crate) fn named(name: &str, dialect: Dialect) -> Option<Self> {
         match name {
@@ -149,6 +154,7 @@ impl Section {
             "pooler" if dialect == Dialect::Toml => Some(Self::General),
             "databases" => Some(Self::Databases),
             "users" => Some(Self::Users),
+            "lanes" => Some(Self::Lanes),
             "peers" => Some(Self::Peers),
             _ => None,
         }

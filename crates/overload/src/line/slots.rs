@@ -50,7 +50,7 @@ impl<T: Copy> Slots<T> {
                 u32::try_from(self.slots.len() - 1).unwrap_or(u32::MAX)
             }
         };
-        Ticket { index, generation }
+        Ticket { index, generation, lane: 0 }
     }
 
     pub(super) fn remove(&mut self, index: u32) -> Option<Entry<T>> {

@@ -3,7 +3,9 @@
 use crate::console::source::Source;
 use crate::control::ReactorSilent;
 use pooling::seam::ClientAddress;
-use pooling::snapshot::{ClientRow, EventRow, HolderRow, Overview, PoolCounters, PoolRow, ServerRow};
+use pooling::snapshot::{
+    ClientRow, EventRow, HolderRow, LaneRow, Overview, PoolCounters, PoolRow, ServerRow,
+};
 use settings::pooler::PoolerConfig;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,6 +47,7 @@ pub(crate) fn overview(pools: Vec<PoolRow>) -> Overview {
         logins_refused: 0,
         probes: 0,
         protocol_errors: 0,
+        lanes: Vec::new(),
         shutting_down: false,
     }
 }
@@ -119,6 +122,22 @@ pub(crate) fn event_row(database: &str, user: &str) -> EventRow {
     }
 }
 
+/// A lane in which somebody waits.
+pub(crate) fn lane_row(database: &str, user: &str, lane: &str) -> LaneRow {
+    LaneRow {
+        database: database.into(),
+        user: user.into(),
+        lane: lane.into(),
+        weight: 4,
+        share_percent: 50,
+        guaranteed: 10,
+        waiting: 3,
+        active: 7,
+        maxwait: Duration::from_millis(1_500),
+        served: 99,
+    }
+}
+
 /// Gives the same rows every time, or none at all.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
@@ -127,6 +146,7 @@ pub(crate) struct Rows {
     pub(crate) servers: Vec<ServerRow>,
     pub(crate) holders: Vec<HolderRow>,
     pub(crate) events: Vec<EventRow>,
+    pub(crate) lanes: Vec<LaneRow>,
     pub(crate) config: Option<Arc<PoolerConfig>>,
     pub(crate) shutting_down: bool,
     pub(crate) silent: bool,
@@ -157,6 +177,10 @@ impl Source for Rows {
 
     async fn events(&self) -> Result<Vec<EventRow>, ReactorSilent> {
         self.answer(self.events.clone())
+    }
+
+    async fn lanes(&self) -> Result<Vec<LaneRow>, ReactorSilent> {
+        self.answer(self.lanes.clone())
     }
 
     async fn overview(&self) -> Result<Overview, ReactorSilent> {

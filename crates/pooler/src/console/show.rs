@@ -3,6 +3,7 @@
 mod config;
 mod events;
 mod holders;
+mod lanes;
 mod pools;
 mod sockets;
 mod stats;
@@ -12,6 +13,7 @@ mod tests;
 pub(super) use config::config;
 pub(super) use events::events;
 pub(super) use holders::holders;
+pub(super) use lanes::lanes;
 pub(super) use pools::pools;
 pub(super) use sockets::{clients, servers};
 pub(super) use stats::{stats, stats_averages, stats_totals};
@@ -22,7 +24,7 @@ use pooling::seam::ClientAddress;
 
 /// SHOW HELP: a notice, as PgBouncer sends it.
 pub(super) fn help(out: &mut Vec<u8>) {
-    const USAGE: &str = "\n\tSHOW HELP|CONFIG|POOLS|CLIENTS|SERVERS|HOLDERS|EVENTS|VERSION\
+    const USAGE: &str = "\n\tSHOW HELP|CONFIG|POOLS|CLIENTS|SERVERS|HOLDERS|EVENTS|LANES|VERSION\
         \n\tSHOW STATS|STATS_TOTALS|STATS_AVERAGES\
         \n\tRELOAD";
     let usage = ErrorFields {

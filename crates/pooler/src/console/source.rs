@@ -1,7 +1,7 @@
 //! Where the console, the metrics page and the health page look.
 
 use crate::control::{EngineHandle, ReactorSilent};
-use pooling::snapshot::{ClientRow, EventRow, HolderRow, Overview, PoolRow, ServerRow};
+use pooling::snapshot::{ClientRow, EventRow, HolderRow, LaneRow, Overview, PoolRow, ServerRow};
 use settings::pooler::PoolerConfig;
 use std::future::Future;
 use std::sync::Arc;
@@ -21,6 +21,8 @@ pub trait Source: Send + Sync + 'static {
     fn holders(&self) -> impl Future<Output = Result<Vec<HolderRow>, ReactorSilent>> + Send;
     /// What has happened lately.
     fn events(&self) -> impl Future<Output = Result<Vec<EventRow>, ReactorSilent>> + Send;
+    /// One row per lane of each pool.
+    fn lanes(&self) -> impl Future<Output = Result<Vec<LaneRow>, ReactorSilent>> + Send;
     /// Everything for metrics and health.
     fn overview(&self) -> impl Future<Output = Result<Overview, ReactorSilent>> + Send;
     /// The configuration that runs.
@@ -46,6 +48,10 @@ impl Source for EngineHandle {
 
     async fn events(&self) -> Result<Vec<EventRow>, ReactorSilent> {
         Self::events(self).await
+    }
+
+    async fn lanes(&self) -> Result<Vec<LaneRow>, ReactorSilent> {
+        Self::lanes(self).await
     }
 
     async fn overview(&self) -> Result<Overview, ReactorSilent> {

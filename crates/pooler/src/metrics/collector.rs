@@ -1,5 +1,7 @@
 //! One overview as metric families.
 
+mod lanes;
+
 use super::ProcessFacts;
 use super::fold::{MAX_LABELLED_POOLS, fold};
 use overload::LatencyHistogram;
@@ -35,6 +37,7 @@ impl Collector for OverviewCollector {
         clients(&mut families)?;
         servers(&mut families)?;
         work(&mut families)?;
+        lanes::lanes(&mut families, &self.overview.lanes)?;
         trouble(&mut families)
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::console::fixtures::{overview, pool_row};
+use crate::console::fixtures::{lane_row, overview, pool_row};
 use pooling::close_cause::CloseCause;
 use pooling::snapshot::PoolRow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -179,4 +179,17 @@ fn the_format_follows_the_accept_header() {
     let asks = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
     assert_eq!(Format::from_accept(asks), Format::OpenMetrics);
     assert_eq!(Format::from_accept("*/*"), Format::Prometheus);
+}
+
+#[test]
+fn lanes_are_summed_over_the_pools() {
+    let mut rows = overview(Vec::new());
+    rows.lanes =
+        vec![lane_row("app", "web", "night"), lane_row("app", "api", "night"), lane_row("app", "web", "day")];
+    for format in [Format::Prometheus, Format::OpenMetrics] {
+        let samples = samples(&encode(rows.clone(), FACTS, format).unwrap());
+        assert_eq!(samples["holdfast_pooler_lane_clients_waiting{lane=\"night\"}"], 6.0);
+        assert_eq!(samples["holdfast_pooler_lane_server_assignments_total{lane=\"night\"}"], 198.0);
+        assert_eq!(samples["holdfast_pooler_lane_longest_wait_seconds{lane=\"day\"}"], 1.5);
+    }
 }

@@ -126,6 +126,7 @@ impl Dispatch {
             }
             Ask::Holders(answer) => drop(answer.send(engine.holder_rows())),
             Ask::Events(answer) => drop(answer.send(engine.event_rows())),
+            Ask::Lanes(answer) => drop(answer.send(engine.lane_rows())),
             Ask::Overview(answer) => drop(answer.send(engine.overview())),
             Ask::Config(answer) => drop(answer.send(engine.config().clone())),
             Ask::Reload(config, tls, answer) => {

@@ -29,11 +29,12 @@ impl Engine {
             return self.client_gone(transport, id, "client close request");
         }
         let now = self.now;
+        let lane = self.lane_of(id);
         let Some(client) = self.clients.find_mut(id) else { return };
         client.held = bytes.to_vec();
         client.request_at = now;
         let pool = &mut self.pools[pool_id.0 as usize];
-        let Ok(ticket) = pool.line.push_back(id, now) else {
+        let Ok(ticket) = pool.line.push_back(lane, id, now) else {
             let error = texts::error(texts::TOO_MANY_CONNECTIONS, "too many clients wait for a server", None);
             return self.refuse_request(transport, id, &error);
         };
@@ -132,7 +133,9 @@ impl Engine {
         if let Some(cause) = self.reason_to_close(id) {
             return self.close_server(transport, id, cause);
         }
-        let Some((client, queued_at)) = self.pool_mut(pool_id).line.pop_front() else {
+        let pool = self.pool_mut(pool_id);
+        let servers = pool.live();
+        let Some((client, queued_at)) = pool.line.pop_next(servers) else {
             self.move_server(id, ServerState::Idle);
             self.arm_server_idle(id);
             self.watch_stats();
@@ -172,11 +175,13 @@ impl Engine {
 
     /// The one place that changes a server's state, and moves it between its pool's lists.
     pub(super) fn move_server(&mut self, id: ServerId, next: ServerState) {
+        let lane = if let ServerState::Active(client) = next { self.lane_of(client) } else { 0 };
         let Some(server) = self.servers.find_mut(id) else { return };
         let pool = &mut self.pools[server.pool.0 as usize];
         match server.state {
             ServerState::Active(_) => {
                 pool.active -= 1;
+                pool.line.release(server.lane);
                 pool.pinned -= usize::from(std::mem::take(&mut server.pinned));
                 server.watch.clear();
                 server.probe = None;
@@ -190,7 +195,11 @@ impl Engine {
             ServerState::Idle => pool.forget_idle(id),
         }
         match next {
-            ServerState::Active(_) => pool.active += 1,
+            ServerState::Active(_) => {
+                pool.active += 1;
+                server.lane = lane;
+                pool.line.hold(lane);
+            }
             ServerState::Cleaning(ref cleaning) => {
                 pool.cleaning += 1;
                 pool.tests += usize::from(cleaning.is_test);

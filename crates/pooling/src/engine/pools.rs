@@ -36,6 +36,7 @@ impl Engine {
         let mut pool = Pool::new(database, user, target, address, settings);
         pool.is_automatic = is_automatic;
         pool.is_prewarmed = !is_automatic && definition.user.is_some();
+        pool.line.reshape(&self.lane_shares());
         let id = match self.free_pools.pop() {
             Some(id) => {
                 self.pools[id.0 as usize] = pool;

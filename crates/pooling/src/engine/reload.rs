@@ -30,8 +30,12 @@ impl Engine {
         }
         let before: Vec<(PoolId, SessionRules)> =
             self.pool_index.values().map(|&id| (id, self.session_rules(id))).collect();
+        let lanes_changed = self.config.lanes != config.lanes;
         self.config = config;
         self.redefine_pools();
+        if lanes_changed {
+            self.change_lanes();
+        }
         // Once for all pools, of which there may be thousands.
         let mut members = self.members();
         for (id, old) in before {

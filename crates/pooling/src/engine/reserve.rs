@@ -3,6 +3,7 @@
 
 use super::Engine;
 use crate::connection::PoolId;
+use overload::Moment;
 
 impl Engine {
     /// Counts those who have waited so long that the reserve is for them, as many as it could serve, and sets the pool's
@@ -20,11 +21,11 @@ impl Engine {
         let mut overdue = |since| {
             let at = since + timeout;
             if at > now {
-                next = Some(at);
+                next = Some(next.map_or(at, |earlier: Moment| earlier.min(at)));
             }
             at <= now
         };
-        let in_line = pool.line.iter().take(most).take_while(|(_, since)| overdue(*since)).count();
+        let in_line = pool.line.count_while(most, &mut overdue);
         // The greeting needs one server, however many wait for it.
         let in_welcomes = pool.welcomes.iter().take(1).take_while(|(_, since)| overdue(*since)).count();
         pool.overdue = in_line + in_welcomes;

@@ -194,6 +194,7 @@ impl Engine {
             logins_refused: self.totals.logins_refused,
             probes: self.totals.probes,
             protocol_errors: self.totals.protocol_errors,
+            lanes: self.lane_rows(),
             shutting_down: self.shutdown.is_some(),
         }
     }

@@ -13,7 +13,7 @@ pub(super) type Places<'a> = BTreeMap<&'static str, &'a Entry>;
 /// Where the entries stand.
 #[derive(Clone, Copy)]
 pub(super) struct Scope {
-    /// `[pgbouncer]`, `[databases]` or `[users]`.
+    /// `[pgbouncer]`, `[databases]`, `[users]` or `[lanes]`.
     pub(super) section: &'static str,
     /// Kind of file.
     pub(super) dialect: Dialect,
@@ -132,6 +132,7 @@ fn unknown(
         ("pgbouncer", table::general().any(|setting| setting.name == key)),
         ("databases", table::DATABASES.iter().any(|setting| setting.name == key)),
         ("users", table::USERS.iter().any(|setting| setting.name == key)),
+        ("lanes", table::LANES.iter().any(|setting| setting.name == key)),
     ];
     if let Some((section, _)) = elsewhere.iter().find(|(_, found)| *found) {
         return diagnostic.help(format!("it is a setting of [{section}]"));

@@ -7,7 +7,7 @@ use super::model::{
 };
 use super::tls::Tls;
 use super::value::Refusal;
-use super::{auth_file, databases, listen, table, validate};
+use super::{auth_file, databases, lanes, listen, table, validate};
 use crate::diagnostic::{Diagnostic, Report};
 use crate::source::{Place, Sources};
 use crate::written::{Dialect, Entry, Written, ini};
@@ -32,6 +32,7 @@ pub(super) fn build(
     let secrets = secrets(&general, &places, sources, report);
     let mut databases = databases::read(&written.databases, dialect, sources, report);
     let users = users(written, report);
+    let lanes = lanes::read(&written.lanes, dialect, report);
     if let Some(peer) = written.peers.first() {
         report.add(
             Diagnostic::error("not-built", "[peers] is not built yet").at(&peer.place).help("leave it out"),
@@ -49,6 +50,7 @@ pub(super) fn build(
         databases: databases.into_iter().map(|(name, written)| (name, Arc::new(written.database))).collect(),
         fallback_database,
         users: users.into_iter().map(|(name, written)| (name, written.settings)).collect(),
+        lanes,
         secrets,
     };
     Some((config, places))

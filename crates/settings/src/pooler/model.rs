@@ -131,6 +131,9 @@ pub struct PoolerConfig {
     pub fallback_database: Option<Arc<Database>>,
     /// Section `[users]`.
     pub users: BTreeMap<String, UserSettings>,
+    /// Section `[lanes]`, in the order in which they are tried, behind the one of whoever is in no other. Empty if nothing
+    /// is written.
+    pub lanes: Vec<Lane>,
     /// The entries of `auth_file`, by user name.
     pub secrets: BTreeMap<String, Secret>,
 }
@@ -390,4 +393,34 @@ pub struct UserSettings {
     pub client_disconnect: Option<ClientDisconnect>,
     /// Overrides `session_state`.
     pub session_state: Option<SessionState>,
+}
+
+/// A line of `[lanes]`: a class of work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lane {
+    /// Its name.
+    pub name: String,
+    /// Patterns of `application_name`; none is any.
+    pub application_name: Vec<String>,
+    /// Patterns of the user that logs in; none is any.
+    pub user: Vec<String>,
+    /// Patterns of the database that is asked for; none is any.
+    pub database: Vec<String>,
+    /// Turns, relative to the other lanes.
+    pub weight: u32,
+    /// Servers that come first to this lane, of a hundred.
+    pub share_percent: u32,
+}
+
+impl Default for Lane {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            application_name: Vec::new(),
+            user: Vec::new(),
+            database: Vec::new(),
+            weight: 1,
+            share_percent: 0,
+        }
+    }
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 const INTRODUCTION: &str = "# Settings of the pooler
 
-Every setting that an ini file (`pgbouncer.ini`) or TOML (`[pooler]` or `[pgbouncer]`, `[databases.NAME]`, `[users.NAME]`) may hold.
+Every setting that an ini file (`pgbouncer.ini`) or TOML (`[pooler]` or `[pgbouncer]`, `[databases.NAME]`, `[users.NAME]`, `[lanes.NAME]`) may hold.
 This page is made from the table that reads them.
 
 - Durations are seconds (fractions too), or a number with `us`, `ms`, `s`, `min`, `h` or `d`. Sizes are bytes, or a number with `kB`, `MB` or `GB`.
@@ -27,6 +27,7 @@ pub fn reference() -> String {
     section(&mut page, "[pgbouncer]", general.into_iter());
     section(&mut page, "[databases]", table::DATABASES.iter());
     section(&mut page, "[users]", table::USERS.iter());
+    section(&mut page, "[lanes]", table::LANES.iter());
     page.push_str("\n## [peers]\n\nNot built; refused.\n");
     page
 }

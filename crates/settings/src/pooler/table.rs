@@ -1,12 +1,13 @@
 //! The one table of settings. Parsing, refusals, `SHOW CONFIG` and the reference are all made from it.
 
-use super::model::{Database, General, UserSettings};
+use super::model::{Database, General, Lane, UserSettings};
 use super::value::{Refusal, Value};
 use crate::written::Dialect;
 use std::time::Duration;
 
 mod databases;
 mod general;
+mod lanes;
 mod timeouts;
 mod tls;
 mod users;
@@ -15,6 +16,8 @@ mod users;
 pub static DATABASES: &[Setting<Database>] = databases::SETTINGS;
 /// Section `[users]`.
 pub static USERS: &[Setting<UserSettings>] = users::SETTINGS;
+/// Section `[lanes]`.
+pub static LANES: &[Setting<Lane>] = lanes::SETTINGS;
 
 /// Section `[pgbouncer]`.
 pub fn general() -> impl Iterator<Item = &'static Setting<General>> + Clone {

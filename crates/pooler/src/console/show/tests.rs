@@ -1,6 +1,6 @@
 use super::*;
 use crate::console::averages::{PerDatabase, StatsHistory};
-use crate::console::fixtures::{client_row, event_row, holder_row, pool_row, server_row};
+use crate::console::fixtures::{client_row, event_row, holder_row, lane_row, pool_row, server_row};
 use crate::console::tests::{Parsed, parse};
 use overload::Moment;
 use pgwire::message::backend::oid;
@@ -124,6 +124,14 @@ fn show_holders_names_who_holds_what_for_how_long() {
     assert_eq!(shown.value(0, "reason"), Some("idle in transaction"));
     assert_eq!((shown.value(0, "held"), shown.value(0, "held_us")), (Some("12"), Some("500000")));
     assert_eq!((shown.value(0, "cl_waiting"), shown.value(0, "addr")), (Some("3"), Some("unix")));
+}
+
+#[test]
+fn show_lanes_tells_who_waits_in_which_lane() {
+    let shown = result(|out| lanes(out, &[lane_row("app", "web", "interactive")]));
+    assert_eq!((shown.value(0, "lane"), shown.value(0, "guaranteed")), (Some("interactive"), Some("10")));
+    assert_eq!((shown.value(0, "maxwait"), shown.value(0, "maxwait_us")), (Some("1"), Some("500000")));
+    assert_eq!((shown.value(0, "cl_waiting"), shown.value(0, "served")), (Some("3"), Some("99")));
 }
 
 #[test]
