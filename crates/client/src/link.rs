@@ -208,6 +208,23 @@ impl Link {
         self.shared().lock().round_trip
     }
 
+    /// Asks the relay for a sign of life, unless it is asked for one already.
+    pub fn ask(&self) {
+        let now = self.shared().clock.now();
+        let mut state = self.shared().lock();
+        if state.heartbeat.ask(now) {
+            state.ping(now);
+            drop(state);
+            self.shared().poke.notify_one();
+        }
+    }
+
+    /// For how long a sign of life that was asked for has not come; none: none is owed.
+    #[must_use]
+    pub fn unanswered_for(&self) -> Option<Duration> {
+        self.shared().lock().heartbeat.unanswered_for(self.shared().clock.now())
+    }
+
     /// Streams that stand.
     #[must_use]
     pub fn streams(&self) -> usize {

@@ -8,6 +8,7 @@
 pub mod cost;
 pub mod fleet;
 pub mod name_server;
+pub mod namespaces;
 pub mod network;
 pub mod peer;
 pub mod port;

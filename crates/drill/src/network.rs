@@ -9,8 +9,9 @@ mod home;
 mod people;
 mod service;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
@@ -20,6 +21,7 @@ pub use service::Service;
 
 use crate::clock;
 use crate::fleet::Guests;
+use crate::namespaces::{Namespaces, Site};
 use crate::port::PortLease;
 use crate::postgres::{PostgresOptions, PrivatePostgres};
 use crate::redis::{PrivateRedis, RedisCluster, RedisKind};
@@ -44,7 +46,7 @@ pub struct NetworkOptions {
     pub proxies: usize,
     /// See `relays`.
     pub providers: usize,
-    /// The one target that customers reach: of the drill's own.
+    /// The one target that customers reach: of the drill's own; it is set before the network is started.
     pub target: SocketAddr,
     /// Further lines of `[relay]` in each relay's file.
     pub relay_lines: String,
@@ -56,6 +58,8 @@ pub struct NetworkOptions {
     pub postgres_settings: Vec<String>,
     /// Where the cache of api and relays is.
     pub cache: CachePlace,
+    /// Relays, proxies and providers stand in one of their own each, and all else in the first. None: all on loopback.
+    pub namespaces: Option<Arc<Namespaces>>,
 }
 
 /// Where a network's cache is.
@@ -109,21 +113,65 @@ impl CacheServers {
 }
 
 impl NetworkOptions {
-    /// One relay, one proxy, two providers.
+    /// One relay, one proxy, two providers, and no target yet.
     #[must_use]
-    pub fn new(program: &Path, target: SocketAddr) -> Self {
+    pub fn new(program: &Path) -> Self {
         Self {
             program: program.to_owned(),
             relays: 1,
             proxies: 1,
             providers: 2,
-            target,
+            target: SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0),
             relay_lines: String::new(),
             api_lines: String::new(),
             worker_lines: String::new(),
             postgres_settings: Vec::new(),
             cache: CachePlace::default(),
+            namespaces: None,
         }
+    }
+
+    /// Namespaces for a network of this size, one more than it needs at first.
+    #[must_use]
+    pub fn sites(&self) -> usize {
+        self.spare_site()
+    }
+
+    /// The number of the site of a relay; the first is the hub's.
+    #[must_use]
+    pub const fn relay_site(&self, number: usize) -> usize {
+        2 + number
+    }
+
+    /// See [`Self::relay_site`].
+    #[must_use]
+    pub const fn proxy_site(&self, number: usize) -> usize {
+        self.relay_site(self.relays) + number
+    }
+
+    /// See [`Self::relay_site`].
+    #[must_use]
+    pub const fn provider_site(&self, number: usize) -> usize {
+        self.proxy_site(self.proxies) + number
+    }
+
+    /// Where nobody stands yet.
+    #[must_use]
+    pub const fn spare_site(&self) -> usize {
+        self.provider_site(self.providers)
+    }
+
+    /// The site of that number, if there are any.
+    #[must_use]
+    pub fn site(&self, number: usize) -> Option<Site> {
+        let number = u8::try_from(number).ok()?;
+        self.namespaces.as_ref().map(|namespaces| namespaces.site(number))
+    }
+
+    /// Where api, pooler and target are reached.
+    #[must_use]
+    pub fn hub(&self) -> IpAddr {
+        self.site(1).map_or(Ipv4Addr::LOCALHOST, |site| site.address()).into()
     }
 }
 
@@ -173,7 +221,10 @@ impl Network {
     /// # Errors
     /// PostgreSQL is not installed, or something does not come up; the error quotes its log.
     pub fn start(options: NetworkOptions) -> anyhow::Result<Self> {
-        let home = Home::make()?;
+        // None, where all is on loopback.
+        let sites = (1..=options.sites()).filter_map(|number| options.site(number));
+        let home = Home::make(sites.map(|site| site.address()))?;
+        let hub = options.hub();
         let cache = CacheServers::start(options.cache)?;
         let mut server = PostgresOptions::default();
         server.settings.extend(options.postgres_settings.iter().cloned());
@@ -184,23 +235,23 @@ impl Network {
 
         let to_server = Relay::start(postgres.tcp_address())?;
         let maker = Maker { options: &options, home: &home };
-        let mut pooler = maker.service("pooler", "pooler", true)?;
+        let mut pooler = maker.service("pooler", "pooler", true, None)?;
         let at = pooler.listens_at()?;
         home.write("pooler.toml", &files.pooler(at, to_server.address()))?;
         let relays_paths: anyhow::Result<Vec<Relay>> =
-            (0..options.relays).map(|_| Relay::start(at)).collect();
+            (0..options.relays).map(|_| Relay::start_on(hub, at)).collect();
         let paths = Paths {
             server: to_server,
-            api: Relay::start(at)?,
-            worker: Relay::start(at)?,
+            api: Relay::start_on(hub, at)?,
+            worker: Relay::start_on(hub, at)?,
             relays: relays_paths?,
         };
 
-        let mut api = maker.service("api", "api", true)?;
+        let mut api = maker.service("api", "api", true, None)?;
         let text = files.api(api.listens_at()?, paths.api.address());
         home.write("api.toml", &format!("{}\n{text}{}", options.api_lines, cache.lines()))?;
         home.folder("api")?;
-        let mut worker = maker.service("worker", "worker", false)?;
+        let mut worker = maker.service("worker", "worker", false, None)?;
         home.write(
             "worker.toml",
             &format!("{}\n{}", options.worker_lines, files.worker(paths.worker.address())),
@@ -208,7 +259,7 @@ impl Network {
         let mut relays = Vec::new();
         for (number, path) in paths.relays.iter().enumerate() {
             let name = format!("relay-{number}");
-            let relay = maker.service(&name, "relay", true)?;
+            let relay = maker.service(&name, "relay", true, options.site(options.relay_site(number)))?;
             let text = files.relay(&name, relay.listens_at()?, path.address(), &options.relay_lines);
             home.write(&format!("{name}.toml"), &(text + &cache.lines()))?;
             home.folder(&name)?;
@@ -314,8 +365,9 @@ impl Network {
         for number in 0..self.options.proxies {
             let name = format!("proxy-{number}");
             self.member(&name, "proxy")?;
+            let site = self.options.site(self.options.proxy_site(number));
             let mut proxy =
-                Maker { options: &self.options, home: &self.home }.service(&name, "proxy", true)?;
+                Maker { options: &self.options, home: &self.home }.service(&name, "proxy", true, site)?;
             let text = Files::proxy(proxy.listens_at()?, self.options.target);
             self.home.write(&format!("{name}/proxy.toml"), &text)?;
             proxy.start()?;
@@ -342,11 +394,43 @@ impl Network {
         let name = format!("provider-{number}");
         self.member(&name, "provider")?;
         self.home.write(&format!("{name}/provider.toml"), &Files::provider(self.options.target))?;
+        self.start_provider(&name, self.options.site(self.options.provider_site(number)))?;
+        Ok(number)
+    }
+
+    /// Starts a copy of a provider's state folder, at the spare site: the same provider, with a later start; its number.
+    ///
+    /// # Errors
+    /// The folder cannot be copied, or its process cannot be started.
+    pub fn copy_provider(&mut self, of: usize) -> anyhow::Result<usize> {
+        let number = self.providers.len();
+        let name = format!("provider-{number}");
+        let to = self.home.folder(&name)?;
+        for entry in std::fs::read_dir(self.home.file(&format!("provider-{of}")))? {
+            let entry = entry?;
+            // Its socket stays where it is.
+            if entry.file_type()?.is_file() {
+                let copy = to.join(entry.file_name());
+                std::fs::copy(entry.path(), &copy)?;
+                self.home.account.give(&copy)?;
+            }
+        }
+        self.start_provider(&name, self.options.site(self.options.spare_site()))?;
+        Ok(number)
+    }
+
+    fn start_provider(&mut self, name: &str, site: Option<Site>) -> anyhow::Result<()> {
         let mut provider =
-            Maker { options: &self.options, home: &self.home }.service(&name, "provider", false)?;
+            Maker { options: &self.options, home: &self.home }.service(name, "provider", false, site)?;
         provider.start()?;
         self.providers.push(provider);
-        Ok(number)
+        Ok(())
+    }
+
+    /// How large it was to be.
+    #[must_use]
+    pub const fn options(&self) -> &NetworkOptions {
+        &self.options
     }
 
     /// Joins by a code, as a stranger would.
@@ -368,7 +452,7 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    fn service(&self, name: &str, role: &str, listens: bool) -> anyhow::Result<Service> {
+    fn service(&self, name: &str, role: &str, listens: bool, site: Option<Site>) -> anyhow::Result<Service> {
         let file = |name: String| self.home.file(&name).display().to_string();
         let words = match role {
             "proxy" | "provider" => ["up", "--state"].map(str::to_owned).into_iter().collect(),
@@ -381,6 +465,8 @@ impl Maker<'_> {
             words: std::iter::once(role.to_owned()).chain(words).chain([last]).collect(),
             account: self.home.account.clone(),
             home: self.home.path().to_owned(),
+            ip: site.as_ref().map_or_else(|| self.options.hub(), |site| site.address().into()),
+            site,
         };
         Ok(Service::new(start, if listens { Some(PortLease::take()?) } else { None }))
     }

@@ -2,7 +2,7 @@
 
 mod pump;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -75,10 +75,11 @@ struct Counters {
     bytes_down: AtomicU64,
 }
 
-/// A running relay on 127.0.0.1, on a thread of its own; dropping it closes everything.
+/// A running relay, on a thread of its own; dropping it closes everything.
 #[derive(Debug)]
 pub struct Relay {
-    port: PortLease,
+    address: SocketAddr,
+    _port: PortLease,
     faults: watch::Sender<Faults>,
     counters: Arc<Counters>,
     thread: Option<thread::JoinHandle<()>>,
@@ -90,21 +91,30 @@ impl Relay {
     /// # Errors
     /// No port, thread or runtime.
     pub fn start(target: SocketAddr) -> anyhow::Result<Self> {
+        Self::start_on(Ipv4Addr::LOCALHOST.into(), target)
+    }
+
+    /// The same, where others can reach it: in a network of the drill's own.
+    ///
+    /// # Errors
+    /// No port, thread or runtime.
+    pub fn start_on(ip: IpAddr, target: SocketAddr) -> anyhow::Result<Self> {
         let port = PortLease::take()?;
+        let address = SocketAddr::new(ip, port.number());
         let (faults, seen) = watch::channel(Faults::default());
         let counters = Arc::new(Counters::default());
-        let listener = listen(port.address()).context("the relay cannot listen")?;
+        let listener = listen(address).context("the relay cannot listen")?;
         let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
         let shared = Arc::clone(&counters);
         let work = move || runtime.block_on(serve(listener, target, seen, &shared));
         let thread = thread::Builder::new().name("relay".to_owned()).spawn(work)?;
-        Ok(Self { port, faults, counters, thread: Some(thread) })
+        Ok(Self { address, _port: port, faults, counters, thread: Some(thread) })
     }
 
     /// Where it listens.
     #[must_use]
-    pub fn address(&self) -> SocketAddr {
-        self.port.address()
+    pub const fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// Holds every byte and every end of a connection, both ways, and new connections too. Nothing is lost.

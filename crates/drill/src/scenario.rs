@@ -8,19 +8,23 @@ mod database;
 mod keys;
 mod killed;
 mod membership;
+mod partition;
 mod picture;
 mod pools;
 mod report;
 mod stage;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 
 pub use report::{Check, Event, Report};
-pub use stage::Stage;
+pub use stage::{Progress, Stage};
 
+use crate::namespaces::Namespaces;
 use crate::network::NetworkOptions;
+use stage::Wishes;
 
 /// How a drill is run.
 #[derive(Clone, Debug)]
@@ -45,10 +49,20 @@ pub struct Scenario {
     run: Run,
 }
 
+type Steps = fn(&mut Stage<'_>) -> anyhow::Result<()>;
+
 #[derive(Clone, Copy, Debug)]
 enum Run {
     /// On a network of this size, under traffic.
-    OnNetwork { size: fn(&mut NetworkOptions), run: fn(&mut Stage<'_>) -> anyhow::Result<()> },
+    OnNetwork { size: fn(&mut NetworkOptions), run: Steps },
+    /// The same, with each relay, proxy and provider in a network namespace of its own.
+    InNamespaces {
+        size: fn(&mut NetworkOptions),
+        /// What the wire is like while the network comes up.
+        wire: fn(&NetworkOptions) -> anyhow::Result<()>,
+        wishes: Wishes,
+        run: Steps,
+    },
 }
 
 /// Every drill there is.
@@ -155,6 +169,18 @@ pub const ALL: &[Scenario] = &[
         seconds: 40,
         run: Run::OnNetwork { size: membership::two, run: membership::record_deleted },
     },
+    Scenario {
+        name: "partitioned",
+        about: "in network namespaces: relays, proxies and providers are parted, in one direction too, and the wire loses packets: \
+                streams of one side go on, and each provider has one relay afterwards",
+        seconds: 120,
+        run: Run::InNamespaces {
+            size: partition::size,
+            wire: partition::sides_at_start,
+            wishes: partition::own_side,
+            run: partition::run,
+        },
+    },
 ];
 
 /// The drill of that name.
@@ -168,19 +194,50 @@ impl Scenario {
     ///
     /// # Errors
     /// It could not be run: PostgreSQL is missing, a role did not come up. What it finds is in the report.
-    pub fn run(&self, options: &DrillOptions, progress: &dyn Fn(&str)) -> anyhow::Result<Report> {
+    pub fn run(&self, options: &DrillOptions, progress: Progress<'_>) -> anyhow::Result<Report> {
+        let mut network = NetworkOptions::new(&options.program);
         match self.run {
             Run::OnNetwork { size, run } => {
-                let mut stage = Stage::build(self.name, options, size, progress)?;
-                let result = run(&mut stage);
-                let report = stage.finish();
-                result
-                    .with_context(|| format!("{} could not go on; so far:\n{}", self.name, report.table()))?;
-                if report.checks.is_empty() {
-                    bail!("{} has looked at nothing", self.name);
-                }
-                Ok(report)
+                size(&mut network);
+                self.on(options, network, stage::anything, run, progress)
             }
+            Run::InNamespaces { size, wire, wishes, run } => {
+                if let Some(missing) = Namespaces::missing() {
+                    bail!("{} cannot be run here: {missing}", self.name);
+                }
+                size(&mut network);
+                let namespaces = Namespaces::make(u8::try_from(network.sites())?)?;
+                network.namespaces = Some(Arc::clone(&namespaces));
+                wire(&network)?;
+                namespaces.site(1).within(|| self.on(options, network, wishes, run, progress))
+            }
+        }
+    }
+
+    fn on(
+        &self,
+        options: &DrillOptions,
+        network: NetworkOptions,
+        wishes: Wishes,
+        run: Steps,
+        progress: Progress<'_>,
+    ) -> anyhow::Result<Report> {
+        let mut stage = Stage::build(self.name, options, network, wishes, progress)?;
+        let result = run(&mut stage);
+        let report = stage.finish();
+        result.with_context(|| format!("{} could not go on; so far:\n{}", self.name, report.table()))?;
+        if report.checks.is_empty() {
+            bail!("{} has looked at nothing", self.name);
+        }
+        Ok(report)
+    }
+
+    /// What it needs and is not here, if something is.
+    #[must_use]
+    pub fn missing(&self) -> Option<String> {
+        match self.run {
+            Run::OnNetwork { .. } => None,
+            Run::InNamespaces { .. } => Namespaces::missing(),
         }
     }
 }

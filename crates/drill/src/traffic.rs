@@ -6,7 +6,7 @@ mod held;
 mod opening;
 mod record;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -64,14 +64,30 @@ impl Traffic {
     /// # Errors
     /// No thread or runtime.
     pub fn start(network: &Network, target: SocketAddr, options: TrafficOptions) -> anyhow::Result<Self> {
+        let wishes = network.proxy_addresses().into_iter().map(|proxy| (proxy, String::new()));
+        Self::start_with(network, wishes.collect(), target, options)
+    }
+
+    /// Customers at these proxies, with these options behind their user name (`-provider-…`).
+    ///
+    /// # Errors
+    /// No thread or runtime.
+    pub fn start_with(
+        network: &Network,
+        wishes: Vec<(SocketAddr, String)>,
+        target: SocketAddr,
+        options: TrafficOptions,
+    ) -> anyhow::Result<Self> {
         let record = Arc::new(Record::begin());
         let (stop, stopped) = watch::channel(false);
         let (user, password) = network.customer().login();
-        let customers: Vec<Customers> = network
-            .proxy_addresses()
-            .into_iter()
-            .map(|proxy| Customers { proxy, user: user.to_owned(), password: password.to_owned(), target })
-            .collect();
+        let customers = |(proxy, wish): (SocketAddr, String)| Customers {
+            proxy,
+            user: format!("{user}{wish}"),
+            password: password.to_owned(),
+            target,
+        };
+        let customers: Vec<Customers> = wishes.into_iter().map(customers).collect();
         let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
         let shared = Arc::clone(&record);
         let work = move || runtime.block_on(all(customers, options, &shared, stopped));
@@ -160,6 +176,6 @@ async fn all(
 ///
 /// # Errors
 /// No port, thread or runtime.
-pub fn echo() -> anyhow::Result<Echo> {
-    Echo::start().context("the drill's own target")
+pub fn echo(ip: IpAddr) -> anyhow::Result<Echo> {
+    Echo::start(ip).context("the drill's own target")
 }

@@ -24,6 +24,8 @@ pub struct Heartbeat {
     misses: u8,
     heard_at: Moment,
     pings: u8,
+    /// The first ping since then.
+    asked_at: Option<Moment>,
 }
 
 impl Heartbeat {
@@ -37,6 +39,7 @@ impl Heartbeat {
             misses: misses.max(1),
             heard_at: now,
             pings: 0,
+            asked_at: None,
         }
     }
 
@@ -44,6 +47,22 @@ impl Heartbeat {
     pub const fn heard(&mut self, now: Moment) {
         self.heard_at = now;
         self.pings = 0;
+        self.asked_at = None;
+    }
+
+    /// Whoever waits for this peer wants to know now whether it is there. Whether PING is to be sent: not if one is out already.
+    pub const fn ask(&mut self, now: Moment) -> bool {
+        let asks = self.asked_at.is_none();
+        if asks {
+            self.asked_at = Some(now);
+        }
+        asks
+    }
+
+    /// For how long a ping has been without a sign of life; none: none is.
+    #[must_use]
+    pub fn unanswered_for(&self, now: Moment) -> Option<Duration> {
+        self.asked_at.map(|asked_at| now.since(asked_at))
     }
 
     /// Since the last byte.
@@ -62,6 +81,7 @@ impl Heartbeat {
             return Beat::GiveUp;
         }
         self.pings += 1;
+        let _ = self.ask(now);
         Beat::Ping
     }
 }
@@ -91,6 +111,20 @@ mod tests {
         heartbeat.heard(at(46_000));
         assert_eq!(heartbeat.tick(at(90_000)), Beat::Wait(at(91_000)));
         assert_eq!(heartbeat.tick(at(91_000)), Beat::Ping);
+    }
+
+    #[test]
+    fn who_wants_to_know_now_asks_once_and_any_byte_is_an_answer() {
+        let mut heartbeat = Heartbeat::new(Duration::from_secs(45), 2, SPREAD_PERCENT, at(0));
+        assert_eq!(heartbeat.unanswered_for(at(1_000)), None);
+        assert!(heartbeat.ask(at(1_000)));
+        assert!(!heartbeat.ask(at(2_000)), "one is out");
+        assert_eq!(heartbeat.unanswered_for(at(3_000)), Some(Duration::from_secs(2)));
+        assert_eq!(heartbeat.tick(at(3_000)), Beat::Wait(at(45_000)), "its own beats are as they were");
+        heartbeat.heard(at(3_000));
+        assert_eq!(heartbeat.unanswered_for(at(9_000)), None);
+        assert_eq!(heartbeat.tick(at(48_000)), Beat::Ping);
+        assert_eq!(heartbeat.unanswered_for(at(49_000)), Some(Duration::from_secs(1)));
     }
 
     #[test]

@@ -42,6 +42,12 @@ const DIAL_SHARE: u32 = 3;
 /// A dial that has been without an answer for so long is not waited for by those who come then.
 const SILENT_AFTER: Duration = Duration::from_secs(1);
 
+/// An open that has no answer after this time asks its relay for a sign of life.
+const ASK_AFTER: Duration = Duration::from_secs(1);
+
+/// A relay that owes a sign of life for so long gets no new streams until it gives one: a link that stands may lead nowhere.
+const OWED_FOR: Duration = Duration::from_secs(2);
+
 /// The longest that a fresh token is waited for.
 const TOKEN_WAIT: Duration = Duration::from_secs(3);
 
@@ -123,6 +129,10 @@ impl Network {
     /// A link to a relay: the one that takes streams, or a new one.
     async fn link(&self, address: &Arc<str>) -> Result<(Link, Arc<Relay>), ExitError> {
         let relay = self.relay(address);
+        if relay.owes() {
+            let cause = "the provider's relay is silent".to_owned();
+            return Err(ExitError::Provider(Fault::Failed, cause));
+        }
         if let Some(link) = relay.open() {
             return Ok((link, relay));
         }
@@ -173,7 +183,9 @@ impl Network {
         let linked = timeout(request.deadline / DIAL_SHARE, self.link(address)).await;
         let (link, relay) = linked.unwrap_or_else(silent).map_err(NotOpened::NoLink)?;
         relay.note(request.contract.id);
-        link.open(request).await.map(|(stream, _)| stream).map_err(|error| match error {
+        let open = std::pin::pin!(link.open(request));
+        let opened = asking(&link, open).await;
+        opened.map(|(stream, _)| stream).map_err(|error| match error {
             OpenError::Moved { address, epoch } => NotOpened::Moved(Place { relay: address.into(), epoch }),
             error => NotOpened::Failed(exit_error(error)),
         })
@@ -198,7 +210,9 @@ impl Network {
     /// Any other relay with a link.
     fn another(&self, than: &Arc<str>) -> Option<Arc<str>> {
         let relays = lock(&self.relays);
-        let others = relays.iter().filter(|(address, relay)| *address != than && relay.open().is_some());
+        let others = relays
+            .iter()
+            .filter(|(address, relay)| *address != than && relay.open().is_some() && !relay.owes());
         fastrand::choice(others.map(|(address, _)| Arc::clone(address)).collect::<Vec<_>>())
     }
 
@@ -256,6 +270,17 @@ impl Dial {
     }
 }
 
+/// Waits for what was asked of a link, and asks for a sign of life if that takes long.
+async fn asking<T>(link: &Link, mut asked: Pin<&mut impl Future<Output = T>>) -> T {
+    match timeout(ASK_AFTER, asked.as_mut()).await {
+        Ok(answer) => answer,
+        Err(_) => {
+            link.ask();
+            asked.await
+        }
+    }
+}
+
 impl Relay {
     /// Whether a dial has been without an answer for a while.
     fn is_silent(&self, now: Moment) -> bool {
@@ -264,6 +289,12 @@ impl Relay {
 
     fn open(&self) -> Option<Link> {
         lock(&self.state).link.as_ref().filter(|link| link.is_open()).cloned()
+    }
+
+    /// The link stands, and has been silent where it should not be.
+    fn owes(&self) -> bool {
+        let owed = self.open().and_then(|link| link.unanswered_for());
+        owed.is_some_and(|owed| owed >= OWED_FOR)
     }
 
     /// This contract is shown here.

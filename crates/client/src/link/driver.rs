@@ -2,7 +2,7 @@
 
 use super::{Phase, Shared, with_scratch};
 use crate::error::LinkError;
-use ::link::{Beat, Code, Kind, WRITE_LIMIT, write_frame};
+use ::link::{Beat, Code, WRITE_LIMIT};
 use overload::Moment;
 use std::io;
 use std::sync::Arc;
@@ -59,11 +59,7 @@ async fn turn_by_turn(shared: &Arc<Shared>) -> Result<LinkError, LinkError> {
             let wake_at = match state.heartbeat.tick(now) {
                 Beat::Wait(until) => until,
                 Beat::Ping => {
-                    state.out.rest();
-                    write_frame(state.out.frames(), Kind::Ping, 0, |out| {
-                        out.extend_from_slice(&now.as_micros().to_be_bytes());
-                    });
-                    state.ping_sent_at = Some(now);
+                    state.ping(now);
                     continue;
                 }
                 Beat::GiveUp => return Err(LinkError::Silent(state.heartbeat.silent_for(now))),

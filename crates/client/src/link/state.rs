@@ -107,6 +107,15 @@ impl State {
         }
     }
 
+    /// Writes a PING.
+    pub(super) fn ping(&mut self, now: Moment) {
+        self.out.rest();
+        write_frame(self.out.frames(), Kind::Ping, 0, |out| {
+            out.extend_from_slice(&now.as_micros().to_be_bytes());
+        });
+        self.ping_sent_at = Some(now);
+    }
+
     /// It is to end; the driver does it.
     pub(crate) fn close(&mut self, code: Code, error: LinkError) {
         if self.ending.is_none() {

@@ -1,6 +1,7 @@
 //! The folder of a network: its keys, its files, and the account that its roles run as.
 
 use std::fs;
+use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -23,13 +24,14 @@ pub(super) struct Home {
 }
 
 impl Home {
-    /// A folder with keys and certificates for roles on loopback.
-    pub(crate) fn make() -> anyhow::Result<Self> {
+    /// A folder with keys, and certificates for roles on loopback and at `further` addresses.
+    pub(crate) fn make(further: impl Iterator<Item = Ipv4Addr>) -> anyhow::Result<Self> {
         let account = Account::unprivileged()?;
         let scratch = Scratch::new("net", &account)?;
         let (root, token) = (RootKey::generate()?, TokenKey::generate()?);
         let home = Self { account, network: root.network(), root, token, scratch };
-        let names = ["127.0.0.1", "localhost"].map(str::to_owned);
+        let names = ["127.0.0.1", "localhost"].map(str::to_owned).into_iter();
+        let names: Vec<String> = names.chain(further.map(|address| address.to_string())).collect();
         let now_ms = ::clock::unix_ms();
         for (name, role) in [("api", CertificateRole::Api), ("relay", CertificateRole::Relay)] {
             let certificate = home.root.issue(role, &names, now_ms)?;

@@ -1,7 +1,7 @@
 //! One role of a network, as a process that can be killed, stopped, frozen and started again.
 
 use std::fs;
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use cluster::Account;
 
 use crate::clock;
 use crate::daemon::Daemon;
+use crate::namespaces::Site;
 use crate::port::PortLease;
 use crate::process::Signal;
 
@@ -25,6 +26,10 @@ pub(super) struct Start {
     pub account: Account,
     /// The folder of the whole network: its log stands there, and it goes with it.
     pub home: PathBuf,
+    /// Where it listens, if it does.
+    pub ip: IpAddr,
+    /// Where it stands; none: where the drill does.
+    pub site: Option<Site>,
 }
 
 /// A role. Its methods block; dropping it kills it.
@@ -50,7 +55,7 @@ impl Service {
     /// Where it listens; a provider listens nowhere.
     #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
-        self.port.as_ref().map(PortLease::address)
+        self.port.as_ref().map(|port| SocketAddr::new(self.start.ip, port.number()))
     }
 
     pub(super) fn listens_at(&self) -> anyhow::Result<SocketAddr> {
@@ -63,7 +68,7 @@ impl Service {
     /// It runs already, or does not come up; the error quotes its log.
     pub fn start(&mut self) -> anyhow::Result<()> {
         ensure!(self.daemon.is_none(), "{} still runs", self.name());
-        let Start { name, program, words, account, home } = &self.start;
+        let Start { name, program, words, account, home, ip: _, site } = &self.start;
         let mut command = account.command(program);
         command.args(words);
         for variable in ["HOLDFAST_LOG", "RUST_BACKTRACE"] {
@@ -71,7 +76,11 @@ impl Service {
                 command.env(variable, value);
             }
         }
-        let mut daemon = Daemon::spawn(command, name, &self.log_path(), Signal::KILL, home)?;
+        let spawn = || Daemon::spawn(command, name, &self.log_path(), Signal::KILL, home);
+        let mut daemon = match site {
+            Some(site) => site.within(spawn)?,
+            None => spawn()?,
+        };
         if let Some(address) = self.address() {
             daemon.wait_ready(START_LIMIT, || TcpStream::connect(address).is_ok())?;
         }

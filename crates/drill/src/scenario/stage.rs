@@ -1,6 +1,7 @@
 //! What a scenario has in hand.
 
 use std::fmt::Display;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use super::DrillOptions;
@@ -14,6 +15,16 @@ use crate::traffic::{self, Echo, Traffic, TrafficOptions};
 const WARM_UP: Duration = Duration::from_secs(5);
 const TELL_EVERY: Duration = Duration::from_secs(1);
 
+/// Told what happens now.
+pub type Progress<'a> = &'a (dyn Fn(&str) + Sync);
+/// At which proxies customers are, and what they ask for.
+pub(super) type Wishes = fn(&Network) -> Vec<(SocketAddr, String)>;
+
+/// Customers at every proxy, who take any provider.
+pub(super) fn anything(network: &Network) -> Vec<(SocketAddr, String)> {
+    network.proxy_addresses().into_iter().map(|proxy| (proxy, String::new())).collect()
+}
+
 /// A network under traffic.
 pub struct Stage<'a> {
     // In the order in which they go.
@@ -24,7 +35,7 @@ pub struct Stage<'a> {
     pub network: Network,
     target: Echo,
     options: &'a DrillOptions,
-    progress: &'a dyn Fn(&str),
+    progress: Progress<'a>,
     name: &'static str,
     began: Instant,
     checks: Vec<Check>,
@@ -35,17 +46,18 @@ impl<'a> Stage<'a> {
     pub(super) fn build(
         name: &'static str,
         options: &'a DrillOptions,
-        size: fn(&mut NetworkOptions),
-        progress: &'a dyn Fn(&str),
+        mut wanted: NetworkOptions,
+        wishes: Wishes,
+        progress: Progress<'a>,
     ) -> anyhow::Result<Self> {
         let began = clock::now();
         progress("a network comes up");
-        let target = traffic::echo()?;
-        let mut wanted = NetworkOptions::new(&options.program, target.address());
-        size(&mut wanted);
+        let target = traffic::echo(wanted.hub())?;
+        wanted.target = target.address();
         let network = Network::start(wanted)?;
         progress("traffic begins");
-        let traffic = Traffic::start(&network, target.address(), TrafficOptions::default())?;
+        let wishes = wishes(&network);
+        let traffic = Traffic::start_with(&network, wishes, target.address(), TrafficOptions::default())?;
         clock::rest(WARM_UP);
         let guests = Vec::new();
         let (checks, events) = Default::default();
@@ -56,6 +68,18 @@ impl<'a> Stage<'a> {
     #[must_use]
     pub const fn traffic(&self) -> &Traffic {
         &self.traffic
+    }
+
+    /// Further customers, counted apart from the others.
+    ///
+    /// # Errors
+    /// No thread.
+    pub fn further(
+        &self,
+        wishes: Vec<(SocketAddr, String)>,
+        options: TrafficOptions,
+    ) -> anyhow::Result<Traffic> {
+        Traffic::start_with(&self.network, wishes, self.target.address(), options)
     }
 
     /// Ends the traffic in order, so that both ends have counted all of it.

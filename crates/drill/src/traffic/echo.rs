@@ -1,6 +1,6 @@
 //! The target: it sends back what it gets, and counts it.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -16,7 +16,7 @@ const BUFFER_BYTES: usize = 16 * 1024;
 /// Rest after an accept that failed: no descriptor is free.
 const ACCEPT_REST: Duration = Duration::from_millis(10);
 
-/// A running target on 127.0.0.1. Dropping it ends its thread and its connections.
+/// A running target. Dropping it ends its thread and its connections.
 #[derive(Debug)]
 pub struct Echo {
     address: SocketAddr,
@@ -26,8 +26,8 @@ pub struct Echo {
 }
 
 impl Echo {
-    pub(super) fn start() -> anyhow::Result<Self> {
-        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    pub(super) fn start(ip: IpAddr) -> anyhow::Result<Self> {
+        let listener = std::net::TcpListener::bind((ip, 0))?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let bytes = Arc::new(AtomicU64::new(0));

@@ -1,7 +1,6 @@
 """The wire between network namespaces: a TUN device in each, and between them what a test asks for.
 
 Takes the names of namespaces that exist; the n-th gets 10.77.0.n. Commands, a line each, on standard input:
-  split A,B,C    nothing passes between these and the others
   block A B      nothing passes from A to B
   worse LOSS MS  so much of all packets is lost, and the others take so long
   heal           all as at the start
@@ -46,13 +45,11 @@ class Wire:
         self.heal()
 
     def heal(self):
-        self.side, self.blocked, self.loss, self.delay = set(), set(), 0.0, 0.0
+        self.blocked, self.loss, self.delay = set(), 0.0, 0.0
 
     def obey(self, line):
         word, *rest = line.split()
-        if word == "split":
-            self.side = {int(number) for number in rest[0].split(",")}
-        elif word == "block":
+        if word == "block":
             self.blocked.add((int(rest[0]), int(rest[1])))
         elif word == "worse":
             self.loss, self.delay = float(rest[0]), float(rest[1]) / 1000
@@ -70,8 +67,7 @@ class Wire:
             if len(packet) < 20 or packet[0] >> 4 != 4 or packet[16:19] != bytes([10, 77, 0]):
                 continue
             to = packet[19]
-            parted = (number in self.side) != (to in self.side)
-            if to not in self.tuns or parted or (number, to) in self.blocked or random.random() < self.loss:
+            if to not in self.tuns or (number, to) in self.blocked or random.random() < self.loss:
                 continue
             if self.delay == 0.0 and not self.waiting:
                 self.put(to, packet)
