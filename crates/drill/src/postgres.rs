@@ -34,8 +34,8 @@ pub const DATABASE: &str = "bench";
 const START_LIMIT: Duration = Duration::from_secs(60);
 const STOP_LIMIT: Duration = Duration::from_secs(20);
 const ADMIN_LIMIT: Duration = Duration::from_secs(20);
-/// Rounds of "list the processes, stop those that still run": a fork may race with the first ones.
-const PAUSE_ROUNDS: usize = 100;
+/// How long the processes of a server may take to stand still; a process in the middle of a write stops after it.
+const PAUSE_LIMIT: Duration = Duration::from_secs(10);
 
 /// How a server is asked to stop (the signals of the postmaster).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,7 +131,8 @@ impl PrivatePostgres {
         let root = self.pid()?;
         self.paused = true;
         let running = |pid: &u32| process::state(*pid).is_some_and(|state| state != 'T' && state != 'Z');
-        for _ in 0..PAUSE_ROUNDS {
+        let end = clock::now() + PAUSE_LIMIT;
+        while clock::now() < end {
             let family: Vec<u32> = self.pids()?.into_iter().filter(running).collect();
             if family.is_empty() && !running(&root) {
                 return Ok(());
