@@ -7,6 +7,7 @@
 
 pub mod cost;
 pub mod fleet;
+pub mod guard;
 pub mod name_server;
 pub mod namespaces;
 pub mod network;

@@ -5,6 +5,7 @@
 mod bill;
 mod cache;
 mod database;
+mod guard;
 mod keys;
 mod killed;
 mod membership;
@@ -19,11 +20,13 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 
-pub use report::{Check, Event, Report};
+pub use report::{Check, Event, Report, View};
 pub use stage::{Progress, Stage};
 
+use crate::guard::{GuardStage, SideOptions};
 use crate::namespaces::Namespaces;
 use crate::network::NetworkOptions;
+use crate::peer::PoolerProgram;
 use stage::Wishes;
 
 /// How a drill is run.
@@ -35,6 +38,8 @@ pub struct DrillOptions {
     pub long: bool,
     /// What is random follows from it.
     pub seed: u64,
+    /// Poolers to compare with, in the drills that poolers run side by side.
+    pub peers: Vec<PoolerProgram>,
 }
 
 /// A drill.
@@ -63,6 +68,8 @@ enum Run {
         wishes: Wishes,
         run: Steps,
     },
+    /// On poolers side by side.
+    OnPoolers { size: fn(&mut SideOptions), run: fn(&mut GuardStage<'_>) -> anyhow::Result<()> },
 }
 
 /// Every drill there is.
@@ -181,6 +188,42 @@ pub const ALL: &[Scenario] = &[
             run: partition::run,
         },
     },
+    Scenario {
+        name: "stalled-pools",
+        about: "24 of 32 pools stall and lose every connection, then 31: each serves again, and the others never stop",
+        seconds: 20,
+        run: Run::OnPoolers { size: guard::stalled::size, run: guard::stalled::pools },
+    },
+    Scenario {
+        name: "slow-database",
+        about: "the database gets four times slower under full load, and callers try again: all is as before once it is fast",
+        seconds: 18,
+        run: Run::OnPoolers { size: guard::one_pool, run: guard::slow },
+    },
+    Scenario {
+        name: "frozen-database",
+        about: "every process of PostgreSQL stands still under full load, then goes on: so does the pool, at once",
+        seconds: 14,
+        run: Run::OnPoolers { size: guard::one_pool, run: guard::frozen },
+    },
+    Scenario {
+        name: "restart",
+        about: "PostgreSQL restarts, and stalls as it comes back: it is not stormed, and callers are served within seconds",
+        seconds: 16,
+        run: Run::OnPoolers { size: guard::one_pool, run: guard::restart },
+    },
+    Scenario {
+        name: "overload-loop",
+        about: "twice the load that the database carries, with callers that try again, then the usual load: it is usual again",
+        seconds: 16,
+        run: Run::OnPoolers { size: guard::one_pool, run: guard::overload::load_loop },
+    },
+    Scenario {
+        name: "dying-clients",
+        about: "callers leave while they wait, at BEGIN and in statements: the next one is served, and no server connection is lost",
+        seconds: 16,
+        run: Run::OnPoolers { size: guard::one_pool, run: guard::dying::clients },
+    },
 ];
 
 /// The drill of that name.
@@ -211,6 +254,11 @@ impl Scenario {
                 wire(&network)?;
                 namespaces.site(1).within(|| self.on(options, network, wishes, run, progress))
             }
+            Run::OnPoolers { size, run } => {
+                let mut stage = GuardStage::build(self.name, options, size, progress)?;
+                run(&mut stage).with_context(|| format!("{} could not go on", self.name))?;
+                self.with_checks(stage.finish()?)
+            }
         }
     }
 
@@ -226,6 +274,10 @@ impl Scenario {
         let result = run(&mut stage);
         let report = stage.finish();
         result.with_context(|| format!("{} could not go on; so far:\n{}", self.name, report.table()))?;
+        self.with_checks(report)
+    }
+
+    fn with_checks(&self, report: Report) -> anyhow::Result<Report> {
         if report.checks.is_empty() {
             bail!("{} has looked at nothing", self.name);
         }
@@ -236,7 +288,7 @@ impl Scenario {
     #[must_use]
     pub fn missing(&self) -> Option<String> {
         match self.run {
-            Run::OnNetwork { .. } => None,
+            Run::OnNetwork { .. } | Run::OnPoolers { .. } => None,
             Run::InNamespaces { .. } => Namespaces::missing(),
         }
     }

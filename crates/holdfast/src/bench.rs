@@ -5,11 +5,28 @@ pub(crate) mod progress;
 pub(crate) mod providers;
 pub(crate) mod stall;
 
+use crate::output;
 use anyhow::Context as _;
-use drill::peer::{Holdfast, PoolerProgram};
+use drill::peer::{Holdfast, MissingPgbouncer, Pgbouncer, PoolerProgram};
+use std::path::Path;
 
 /// This very program.
 fn ourselves() -> anyhow::Result<PoolerProgram> {
     let program = std::env::current_exe().context("cannot find our own program")?;
     Ok(PoolerProgram::Holdfast(Holdfast::new(&program)?))
+}
+
+/// The one to compare with, if there is one or one was asked for.
+pub(crate) fn pgbouncer(program: Option<&Path>, alone: bool) -> anyhow::Result<Option<PoolerProgram>> {
+    if alone {
+        return Ok(None);
+    }
+    match Pgbouncer::find(program) {
+        Ok(pgbouncer) => Ok(Some(PoolerProgram::Pgbouncer(pgbouncer))),
+        Err(error) if error.is::<MissingPgbouncer>() => {
+            output::error(&format!("{error}; holdfast runs alone"));
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
 }

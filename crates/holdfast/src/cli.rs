@@ -85,10 +85,15 @@ Each drill starts a whole network of its own on loopback (PostgreSQL, pooler, ap
 customers on it, does something to it, and scores what became of streams, providers, records and bytes. Nothing of yours is
 touched. PostgreSQL's server programs must be installed (Debian: apt-get install postgresql).
 
-Exit code 1 if something did not hold.
+The guard's drills (stalled-pools, slow-database, frozen-database, restart, overload-loop, dying-clients) need less: poolers, each
+before a PostgreSQL of its own, under the same load. PgBouncer runs beside holdfast if it is found: in --pgbouncer, the
+environment variable PGBOUNCER, or PATH. Only holdfast has to hold.
+
+Exit codes: 0 all held, 1 something did not, 75 the machine was too busy to tell.
 
 Examples:
   holdfast drill                                    list them
+  holdfast drill frozen-database --pictures drills/ poolers side by side
   holdfast drill database-gone --pictures drills/   a minute without PostgreSQL, and a picture of it
   holdfast drill all --json > drills.json";
 
@@ -365,6 +370,12 @@ pub(crate) struct DrillArgs {
     /// What is random follows from it
     #[arg(long)]
     pub(crate) seed: Option<u64>,
+    /// PgBouncer's program, for the drills that poolers run side by side
+    #[arg(long, value_name = "PATH", conflicts_with = "alone")]
+    pub(crate) pgbouncer: Option<PathBuf>,
+    /// Nothing beside holdfast
+    #[arg(long)]
+    pub(crate) alone: bool,
     /// Draw each as NAME.svg into this folder
     #[arg(long, value_name = "FOLDER")]
     pub(crate) pictures: Option<PathBuf>,

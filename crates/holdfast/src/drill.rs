@@ -1,5 +1,6 @@
 //! `holdfast drill`.
 
+use crate::bench::pgbouncer;
 use crate::bench::progress::Progress;
 use crate::cli::DrillArgs;
 use crate::output;
@@ -7,6 +8,9 @@ use anyhow::{Context as _, bail};
 use drill::scenario::{ALL, DrillOptions, Report, Scenario, find};
 use std::fs;
 use std::process::ExitCode;
+
+/// The machine was too busy; later it may not be (`EX_TEMPFAIL` of sysexits.h).
+const NOT_MEASURED: u8 = 75;
 
 /// Lists the drills, or runs some and prints what they found.
 pub(crate) fn run(args: &DrillArgs) -> anyhow::Result<ExitCode> {
@@ -19,6 +23,7 @@ pub(crate) fn run(args: &DrillArgs) -> anyhow::Result<ExitCode> {
         program: std::env::current_exe().context("cannot find our own program")?,
         long: args.long,
         seed: args.seed.unwrap_or_else(|| std::process::id().into()),
+        peers: pgbouncer(args.pgbouncer.as_deref(), args.alone)?.into_iter().collect(),
     };
     let mut reports = Vec::new();
     for scenario in chosen {
@@ -42,11 +47,19 @@ pub(crate) fn run(args: &DrillArgs) -> anyhow::Result<ExitCode> {
     if args.json {
         output::result(&serde_json::to_string_pretty(&reports)?);
     }
-    Ok(if reports.iter().all(passed) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(verdict(&reports))
 }
 
-const fn passed(report: &Report) -> bool {
-    report.passed
+/// Something that did not hold outweighs what could not be measured.
+fn verdict(reports: &[Report]) -> ExitCode {
+    let mut others = reports.iter().filter(|report| !report.passed).peekable();
+    if others.peek().is_none() {
+        ExitCode::SUCCESS
+    } else if others.all(|report| report.not_measured.is_some()) {
+        ExitCode::from(NOT_MEASURED)
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Scenario>> {

@@ -5,21 +5,40 @@ use std::fs::File;
 use std::io::Write as _;
 use std::process::{Child, Command, Stdio};
 
+/// A drill that the machine was too busy for ends so, and is run again, this often at most.
+const NOT_MEASURED: i32 = 75;
+const MOST_RUNS: usize = 3;
+
 fn hold(names: &[&str]) {
+    // Without a peer: what it shows decides nothing, and costs as much again.
     let start = |name: &&str| {
         let mut drill = Command::new(env!("CARGO_BIN_EXE_holdfast"));
-        drill.args(["drill", name]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        drill.args(["drill", "--alone", name]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     };
-    let running: Vec<Child> = names.iter().map(start).collect();
+    let mut left = names.to_vec();
     let mut failed = String::new();
-    for drill in running {
-        let ended = drill.wait_with_output().unwrap();
-        if !ended.status.success() {
-            failed += &String::from_utf8_lossy(&ended.stderr);
-            failed += &String::from_utf8_lossy(&ended.stdout);
+    for _ in 0..MOST_RUNS {
+        let running: Vec<(&str, Child)> = left.drain(..).map(|name| (name, start(&name))).collect();
+        failed.clear();
+        for (name, drill) in running {
+            let ended = drill.wait_with_output().unwrap();
+            if !ended.status.success() {
+                failed += &String::from_utf8_lossy(&ended.stderr);
+                failed += &String::from_utf8_lossy(&ended.stdout);
+            }
+            match ended.status.code() {
+                Some(0) => {}
+                code => {
+                    assert_eq!(code, Some(NOT_MEASURED), "{failed}");
+                    left.push(name);
+                }
+            }
+        }
+        if left.is_empty() {
+            return;
         }
     }
-    assert!(failed.is_empty(), "{failed}");
+    assert!(left.is_empty(), "{failed}");
 }
 
 #[test]
@@ -85,4 +104,9 @@ fn not_run(what: &str) {
 #[test]
 fn keys_rotate_and_clients_are_put_out_without_anybody_else_noticing() {
     hold(&["key-rotation", "revoked-client"]);
+}
+
+#[test]
+fn pools_serve_again_after_the_database_stalled_or_restarted_and_callers_left() {
+    hold(&["stalled-pools", "frozen-database", "restart", "dying-clients"]);
 }

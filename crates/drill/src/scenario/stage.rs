@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use super::DrillOptions;
-use super::report::{Check, Event, Report};
+use super::report::{Check, Event, Report, View};
 use crate::clock;
 use crate::fleet::Guests;
 use crate::network::{Network, NetworkOptions};
@@ -174,13 +174,16 @@ impl<'a> Stage<'a> {
             drill: self.name.to_owned(),
             seed: self.options.seed,
             passed,
+            not_measured: None,
             took_s: self.began.elapsed().as_secs_f64(),
             checks: self.checks,
             events: self.events,
-            sums: self.traffic.sums(),
-            seconds: self.traffic.seconds(),
-            broken: self.traffic.broken(),
-            refused: self.traffic.refused(),
+            view: View::Customers {
+                sums: self.traffic.sums(),
+                seconds: self.traffic.seconds(),
+                broken: self.traffic.broken(),
+                refused: self.traffic.refused(),
+            },
         }
     }
 }

@@ -1,10 +1,9 @@
 //! `holdfast bench stall`.
 
-use super::ourselves;
 use super::progress::Progress;
+use super::{ourselves, pgbouncer};
 use crate::cli::StallArgs;
 use crate::output;
-use drill::peer::{MissingPgbouncer, Pgbouncer, PoolerProgram};
 use drill::stall::{BenchOptions, BenchReport, Variant, bench};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -14,7 +13,7 @@ pub(crate) fn run(args: &StallArgs) -> anyhow::Result<ExitCode> {
     let ours = ourselves()?;
     let our_name = ours.name();
     let mut programs = vec![ours];
-    programs.extend(pgbouncer(args)?);
+    programs.extend(pgbouncer(args.pgbouncer.as_deref(), args.alone)?);
     let mut options = BenchOptions::new(programs);
     if args.all {
         options.variants = Variant::all();
@@ -31,21 +30,6 @@ pub(crate) fn run(args: &StallArgs) -> anyhow::Result<ExitCode> {
     progress.end();
     output::result(&if args.json { serde_json::to_string_pretty(&report)? } else { report.table() });
     Ok(if holds(&report, &our_name) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// The one to compare with, if there is one or one was asked for.
-fn pgbouncer(args: &StallArgs) -> anyhow::Result<Option<PoolerProgram>> {
-    if args.alone {
-        return Ok(None);
-    }
-    match Pgbouncer::find(args.pgbouncer.as_deref()) {
-        Ok(pgbouncer) => Ok(Some(PoolerProgram::Pgbouncer(pgbouncer))),
-        Err(error) if error.is::<MissingPgbouncer>() => {
-            output::error(&format!("{error}; holdfast runs alone"));
-            Ok(None)
-        }
-        Err(error) => Err(error),
-    }
 }
 
 /// Whether our pooler was measured in every variant and stalled in none.
