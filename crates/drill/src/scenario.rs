@@ -13,6 +13,7 @@ mod partition;
 mod picture;
 mod pools;
 mod report;
+mod restarts;
 mod stage;
 
 use std::path::PathBuf;
@@ -175,6 +176,12 @@ pub const ALL: &[Scenario] = &[
         about: "what the database knows of relays and their clients is deleted: it is back within a beat, and nobody notices",
         seconds: 40,
         run: Run::OnNetwork { size: membership::two, run: membership::record_deleted },
+    },
+    Scenario {
+        name: "rolling-restart",
+        about: "three relays are drained and started again, one after the other, under traffic: no new stream is refused",
+        seconds: 60,
+        run: Run::OnNetwork { size: restarts::size, run: restarts::rolling },
     },
     Scenario {
         name: "partitioned",

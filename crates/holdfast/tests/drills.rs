@@ -57,8 +57,8 @@ fn lists_of_providers_stay_and_are_said_to_be_stale_when_nobody_builds_them() {
 }
 
 #[test]
-fn all_come_back_after_a_relay_was_killed() {
-    hold(&["reconnect-storm"]);
+fn all_come_back_after_a_relay_was_killed_and_none_is_refused_while_relays_are_restarted_in_turn() {
+    hold(&["reconnect-storm", "rolling-restart"]);
 }
 
 #[test]
