@@ -18,6 +18,8 @@ mod console;
 mod health;
 #[path = "operator/limits.rs"]
 mod limits;
+#[path = "operator/locks.rs"]
+mod locks;
 #[path = "operator/logins.rs"]
 mod logins;
 #[path = "operator/modes.rs"]

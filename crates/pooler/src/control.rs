@@ -7,7 +7,7 @@ pub(crate) mod inbox;
 use crate::tls::TlsContext;
 use inbox::Inbox;
 use pooling::Shutdown;
-use pooling::snapshot::{ClientRow, EventRow, HolderRow, LaneRow, Overview, PoolRow, ServerRow};
+use pooling::snapshot::{ClientRow, EventRow, HolderRow, LaneRow, LockRow, Overview, PoolRow, ServerRow};
 use settings::pooler::PoolerConfig;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,6 +31,8 @@ pub enum Ask {
     Events(oneshot::Sender<Vec<EventRow>>),
     /// One row per lane of each pool.
     Lanes(oneshot::Sender<Vec<LaneRow>>),
+    /// The pools whose servers pile up behind a lock.
+    Locks(oneshot::Sender<Vec<LockRow>>),
     /// Everything for metrics and health.
     Overview(oneshot::Sender<Overview>),
     /// The configuration that runs.
@@ -104,6 +106,14 @@ impl EngineHandle {
     /// [`ReactorSilent`].
     pub async fn lanes(&self) -> Result<Vec<LaneRow>, ReactorSilent> {
         self.ask(Ask::Lanes).await
+    }
+
+    /// The pools whose servers pile up behind a lock.
+    ///
+    /// # Errors
+    /// [`ReactorSilent`].
+    pub async fn locks(&self) -> Result<Vec<LockRow>, ReactorSilent> {
+        self.ask(Ask::Locks).await
     }
 
     /// Everything for metrics and health.

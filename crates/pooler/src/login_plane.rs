@@ -9,7 +9,9 @@ mod dial;
 mod failure;
 mod hashing;
 mod inbound;
+mod locks;
 mod login;
+mod own_query;
 pub(crate) mod request;
 mod stream;
 mod verifier;
@@ -17,6 +19,7 @@ mod verifier;
 use crate::console::{ConsoleContext, ConsoleSession, ConsoleStream, serve as serve_console};
 use crate::control::inbox::{Inbox, Letter};
 use dial::Resolver;
+use locks::Lookers;
 use pooling::seam::ClientAddress;
 use request::{HandOver, Request};
 use std::io;
@@ -41,6 +44,7 @@ pub(crate) struct LoginPlane {
     inbox: Arc<Inbox>,
     console: Arc<ConsoleContext>,
     resolver: Resolver,
+    lookers: Lookers,
     /// Each owes the reactor an answer.
     tasks: JoinSet<()>,
     sessions: JoinSet<()>,
@@ -57,6 +61,7 @@ impl LoginPlane {
             inbox,
             console,
             resolver: Resolver::default(),
+            lookers: Lookers::default(),
             tasks: JoinSet::new(),
             sessions: JoinSet::new(),
         }
@@ -108,6 +113,11 @@ impl LoginPlane {
                     cancel::send(&request, tls.as_deref(), &resolver).await;
                     inbox.answer(Letter::CancelEnded(request.server));
                 });
+            }
+            Request::Look(request, way) => {
+                if let Some(looker) = self.lookers.send(request, way) {
+                    self.tasks.spawn(looker.run(self.resolver.clone(), inbox));
+                }
             }
             Request::Derive(request) => {
                 self.tasks.spawn(async move {

@@ -3,7 +3,7 @@
 //! Sockets are registered once, edge-triggered; only a Unix socket is registered anew while bytes are kept for it. The
 //! budget of a transaction at one client is two receives, two sends and two waits, and no other system call.
 
-mod clock;
+pub(crate) mod clock;
 mod dispatch;
 pub(crate) mod listener;
 mod orphans;

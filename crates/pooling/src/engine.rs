@@ -13,6 +13,7 @@ mod forward;
 mod handoff;
 mod lanes;
 mod lifetime;
+mod locks;
 mod login;
 mod notices;
 mod pools;
@@ -78,6 +79,7 @@ pub struct Engine {
     /// The salt of the verifiers that are being derived, for each user: an answer with another one is of a secret that
     /// has changed meanwhile.
     deriving: HashMap<String, [u8; 16]>,
+    lock_watches: locks::LockWatches,
     timers: timers::Timers,
     parameters: Parameters,
     statements: Statements,
@@ -146,6 +148,7 @@ impl Engine {
             next_attempt: 0,
             verifiers: HashMap::new(),
             deriving: HashMap::new(),
+            lock_watches: locks::LockWatches::default(),
             timers: timers::Timers::default(),
             parameters: Parameters::new(),
             statements: Statements::default(),

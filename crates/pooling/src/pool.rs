@@ -71,6 +71,8 @@ pub(crate) struct Pool {
     pub(crate) is_prewarmed: bool,
     /// Clients that have waited so long that the reserve is for them; no more than it has places.
     pub(crate) overdue: usize,
+    /// Its servers pile up behind DDL: another one would only stand there too.
+    pub(crate) is_piled_up: bool,
     pub(crate) counters: PoolCounters,
 }
 
@@ -130,6 +132,7 @@ impl Pool {
             is_automatic: false,
             is_prewarmed: false,
             overdue: 0,
+            is_piled_up: false,
             counters: PoolCounters::default(),
         }
     }
@@ -165,6 +168,9 @@ impl Pool {
     /// is missing of the minimum. The greeting needs one server, however many clients wait for it: what nobody has
     /// proven yet, such as a password, is tried once and not by a crowd.
     pub(crate) fn wanted(&self) -> usize {
+        if self.is_piled_up {
+            return 0;
+        }
         let waiting = self.line.len() + usize::from(!self.welcomes.is_empty());
         let for_waiters = waiting.saturating_sub(self.logins + self.tests);
         let for_minimum = self.minimum().saturating_sub(self.live() + self.logins);

@@ -4,6 +4,7 @@
 //! [`Transport`]. Nothing here names a socket, so the same rules run under epoll, under io_uring, and in virtual time.
 
 use crate::connection::{ClientId, ConnectionId, PoolId};
+use locks::{Action, Ours, PileUp, Policy};
 use overload::cause::Cause;
 use pgwire::scram::{ChannelBinding, ScramKeys, Verifier};
 use settings::pooler::{Secret, ServerAddress};
@@ -44,6 +45,9 @@ pub trait Transport {
 
     /// Sends a cancel request on a connection of its own; `Engine::on_cancel_ended` answers, once.
     fn cancel_query(&mut self, request: CancelQuery);
+
+    /// Looks at a server's locks, and does what the policy says; `Engine::on_locks_seen` answers, once.
+    fn look_at_locks(&mut self, request: LookAtLocks);
 
     /// Derives a SCRAM verifier from a password, which costs milliseconds; `Engine::on_verifier` answers, once.
     fn derive_verifier(&mut self, request: DeriveVerifier);
@@ -175,6 +179,80 @@ impl std::fmt::Debug for CancelQuery {
             .field("server", &self.server)
             .field("process_id", &self.process_id)
             .finish_non_exhaustive()
+    }
+}
+
+/// Names one look at the locks of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LookId {
+    /// Which server: looks at one server have the same, and one connection.
+    pub address: usize,
+    /// Which look.
+    pub number: u64,
+}
+
+/// Asks for a look at a server's locks.
+#[derive(Clone, Debug)]
+pub struct LookAtLocks {
+    /// Names the look in the answer.
+    pub look: LookId,
+    /// Where and as whom.
+    pub target: Arc<Target>,
+    /// The pools whose servers stand there.
+    pub pools: Vec<Ours<PoolId>>,
+    /// What is done about a pile-up.
+    pub policy: Policy,
+    /// How long it may last first.
+    pub grace: Duration,
+    /// Longest time for the look, its login included.
+    pub limit: Duration,
+}
+
+/// The answer to [`LookAtLocks`].
+#[derive(Clone, Debug)]
+pub struct LocksSeen {
+    /// Which look.
+    pub look: LookId,
+    /// The pools that pile up; none if it could not be seen.
+    pub piles: Option<Vec<PileUp<PoolId>>>,
+    /// What was done.
+    pub acted: Vec<Acted>,
+    /// How long the server took for the answer.
+    pub took: Duration,
+}
+
+/// What became of an action.
+#[derive(Clone, Debug)]
+pub struct Acted {
+    /// What was to be done, and to whom.
+    pub action: Action,
+    /// Whether it was.
+    pub outcome: ActOutcome,
+}
+
+/// Whether somebody could be told to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ActOutcome {
+    /// It was told.
+    Done,
+    /// It does not stand there any more.
+    Gone,
+    /// The role that looks may not: it needs to be a member of the other's role, or of `pg_signal_backend`.
+    NotPermitted,
+    /// The server did not do it, for another reason.
+    Failed,
+}
+
+impl ActOutcome {
+    /// A word for logs and metrics.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Gone => "gone",
+            Self::NotPermitted => "not permitted",
+            Self::Failed => "failed",
+        }
     }
 }
 

@@ -2,7 +2,9 @@
 //! Times are durations up to the moment of the snapshot, so that no reader needs the engine's clock.
 
 use crate::close_cause::CloseCause;
+use crate::connection::PoolId;
 use crate::seam::ClientAddress;
+use locks::PileUp;
 use overload::histogram::LatencyHistogram;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -45,6 +47,8 @@ pub struct PoolRow {
     pub pool_mode: &'static str,
     /// Most servers.
     pub pool_size: usize,
+    /// Servers that wait behind the lock of a pile-up; 0 if there is none.
+    pub sv_behind_lock: usize,
     /// Why the last server could not be opened, and since when none could: label of the cause, text.
     pub failure: Option<(&'static str, String, Duration)>,
     /// Time since a server last answered a query of this pool.
@@ -108,6 +112,10 @@ pub struct PoolCounters {
     pub pins: u64,
     /// Clients dismissed because of what they had left in the session.
     pub pin_refusals: u64,
+    /// Pile-ups behind locks that were seen.
+    pub lock_pileups: u64,
+    /// What was done about them, by [`crate::seam::ActOutcome::label`] and what became of it.
+    pub lock_actions: Vec<(&'static str, u64)>,
     /// From joining the line to getting a server.
     pub wait: LatencyHistogram,
     /// From sending a query to its ReadyForQuery.
@@ -245,6 +253,21 @@ pub struct LaneRow {
     pub maxwait: Duration,
     /// Servers that it was given, since the lanes are as they are.
     pub served: u64,
+}
+
+/// A pool whose servers pile up behind a lock: SHOW LOCKS.
+#[derive(Clone, Debug)]
+pub struct LockRow {
+    /// Database.
+    pub database: Arc<str>,
+    /// User.
+    pub user: Arc<str>,
+    /// Who waits for whom.
+    pub pile: PileUp<PoolId>,
+    /// Time since it was first seen.
+    pub seen: Duration,
+    /// Clients that wait in the pool.
+    pub waiting: usize,
 }
 
 /// Everything for metrics and health.

@@ -17,6 +17,8 @@ mod lanes;
 mod limits;
 #[path = "rules/lines.rs"]
 mod lines;
+#[path = "rules/locks.rs"]
+mod locks;
 #[path = "rules/logins.rs"]
 mod logins;
 #[path = "rules/modes.rs"]

@@ -140,6 +140,21 @@ pub fn backend_key_data(body: &[u8]) -> Result<(i32, &[u8]), MalformedMessage> {
     Ok((i32::from_be_bytes(*process_id), secret))
 }
 
+/// Reads DataRow: values in the text format, none for NULL. A row that is cut short ends early.
+pub fn data_row(body: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
+    let mut rest = body.get(2..).unwrap_or_default();
+    std::iter::from_fn(move || {
+        let (length, behind) = rest.split_first_chunk::<4>()?;
+        let Ok(length) = usize::try_from(i32::from_be_bytes(*length)) else {
+            rest = behind;
+            return Some(None);
+        };
+        let value = behind.get(..length)?;
+        rest = &behind[length..];
+        Some(Some(value))
+    })
+}
+
 /// Reads ReadyForQuery.
 ///
 /// # Errors

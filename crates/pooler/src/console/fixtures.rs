@@ -4,7 +4,7 @@ use crate::console::source::Source;
 use crate::control::ReactorSilent;
 use pooling::seam::ClientAddress;
 use pooling::snapshot::{
-    ClientRow, EventRow, HolderRow, LaneRow, Overview, PoolCounters, PoolRow, ServerRow,
+    ClientRow, EventRow, HolderRow, LaneRow, LockRow, Overview, PoolCounters, PoolRow, ServerRow,
 };
 use settings::pooler::PoolerConfig;
 use std::sync::Arc;
@@ -30,6 +30,7 @@ pub(crate) fn pool_row(database: &str, user: &str) -> PoolRow {
         maxwait: Duration::ZERO,
         pool_mode: "transaction",
         pool_size: 20,
+        sv_behind_lock: 0,
         failure: None,
         since_last_answer: None,
         counters: PoolCounters::default(),
@@ -138,6 +139,35 @@ pub(crate) fn lane_row(database: &str, user: &str, lane: &str) -> LaneRow {
     }
 }
 
+/// A report keeps an ALTER TABLE waiting, behind which servers of this pool wait.
+pub(crate) fn lock_row(database: &str, user: &str) -> LockRow {
+    let party = |pid, state: &str, statement: &str| locks::Party {
+        pid,
+        mode: locks::LockMode::AccessExclusive,
+        is_relation: true,
+        state: state.to_owned(),
+        user: "migrator".to_owned(),
+        application: "psql".to_owned(),
+        statement: statement.to_owned(),
+        is_ours: false,
+    };
+    LockRow {
+        database: database.into(),
+        user: user.into(),
+        pile: locks::PileUp {
+            pool: pooling::connection::PoolId(0),
+            behind: 19,
+            live: 20,
+            longest: Some(Duration::from_millis(1_500)),
+            relation: Some("public.orders".to_owned()),
+            waiter: Some(party(77, "active", "ALTER TABLE orders ADD note text")),
+            blockers: vec![party(55, "idle in transaction", "SELECT ?"), party(56, "active", "SELECT ?")],
+        },
+        seen: Duration::from_millis(750),
+        waiting: 40,
+    }
+}
+
 /// Gives the same rows every time, or none at all.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
@@ -147,6 +177,7 @@ pub(crate) struct Rows {
     pub(crate) holders: Vec<HolderRow>,
     pub(crate) events: Vec<EventRow>,
     pub(crate) lanes: Vec<LaneRow>,
+    pub(crate) locks: Vec<LockRow>,
     pub(crate) config: Option<Arc<PoolerConfig>>,
     pub(crate) shutting_down: bool,
     pub(crate) silent: bool,
@@ -181,6 +212,10 @@ impl Source for Rows {
 
     async fn lanes(&self) -> Result<Vec<LaneRow>, ReactorSilent> {
         self.answer(self.lanes.clone())
+    }
+
+    async fn locks(&self) -> Result<Vec<LockRow>, ReactorSilent> {
+        self.answer(self.locks.clone())
     }
 
     async fn overview(&self) -> Result<Overview, ReactorSilent> {

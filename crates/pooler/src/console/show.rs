@@ -4,6 +4,7 @@ mod config;
 mod events;
 mod holders;
 mod lanes;
+mod locks;
 mod pools;
 mod sockets;
 mod stats;
@@ -14,6 +15,7 @@ pub(super) use config::config;
 pub(super) use events::events;
 pub(super) use holders::holders;
 pub(super) use lanes::lanes;
+pub(super) use locks::locks;
 pub(super) use pools::pools;
 pub(super) use sockets::{clients, servers};
 pub(super) use stats::{stats, stats_averages, stats_totals};
@@ -24,7 +26,7 @@ use pooling::seam::ClientAddress;
 
 /// SHOW HELP: a notice, as PgBouncer sends it.
 pub(super) fn help(out: &mut Vec<u8>) {
-    const USAGE: &str = "\n\tSHOW HELP|CONFIG|POOLS|CLIENTS|SERVERS|HOLDERS|EVENTS|LANES|VERSION\
+    const USAGE: &str = "\n\tSHOW HELP|CONFIG|POOLS|CLIENTS|SERVERS|HOLDERS|EVENTS|LANES|LOCKS|VERSION\
         \n\tSHOW STATS|STATS_TOTALS|STATS_AVERAGES\
         \n\tRELOAD";
     let usage = ErrorFields {

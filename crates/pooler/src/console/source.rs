@@ -1,7 +1,7 @@
 //! Where the console, the metrics page and the health page look.
 
 use crate::control::{EngineHandle, ReactorSilent};
-use pooling::snapshot::{ClientRow, EventRow, HolderRow, LaneRow, Overview, PoolRow, ServerRow};
+use pooling::snapshot::{ClientRow, EventRow, HolderRow, LaneRow, LockRow, Overview, PoolRow, ServerRow};
 use settings::pooler::PoolerConfig;
 use std::future::Future;
 use std::sync::Arc;
@@ -23,6 +23,8 @@ pub trait Source: Send + Sync + 'static {
     fn events(&self) -> impl Future<Output = Result<Vec<EventRow>, ReactorSilent>> + Send;
     /// One row per lane of each pool.
     fn lanes(&self) -> impl Future<Output = Result<Vec<LaneRow>, ReactorSilent>> + Send;
+    /// The pools whose servers pile up behind a lock.
+    fn locks(&self) -> impl Future<Output = Result<Vec<LockRow>, ReactorSilent>> + Send;
     /// Everything for metrics and health.
     fn overview(&self) -> impl Future<Output = Result<Overview, ReactorSilent>> + Send;
     /// The configuration that runs.
@@ -52,6 +54,10 @@ impl Source for EngineHandle {
 
     async fn lanes(&self) -> Result<Vec<LaneRow>, ReactorSilent> {
         Self::lanes(self).await
+    }
+
+    async fn locks(&self) -> Result<Vec<LockRow>, ReactorSilent> {
+        Self::locks(self).await
     }
 
     async fn overview(&self) -> Result<Overview, ReactorSilent> {

@@ -6,7 +6,7 @@ use crate::tls::handshakes::Stepped;
 use mio::Waker;
 use pooling::Shutdown;
 use pooling::connection::ServerId;
-use pooling::seam::{AttemptId, DerivedVerifier, OpenFailure};
+use pooling::seam::{AttemptId, DerivedVerifier, LocksSeen, OpenFailure};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -27,6 +27,8 @@ pub(crate) enum Letter {
     CancelEnded(ServerId),
     /// A step of a TLS handshake is done.
     Handshake(Box<Stepped>),
+    /// A look at a server's locks has ended.
+    LocksSeen(Box<LocksSeen>),
     /// A verifier has been derived.
     Verifier(DerivedVerifier),
 }

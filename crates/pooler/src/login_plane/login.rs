@@ -14,6 +14,7 @@ use pgwire::md5::Md5Secret;
 use pgwire::message::tag;
 use pooling::seam::{OpenFailure, OpenServer, OpenedServer, ServerSecret, Target};
 use settings::pooler::{Secret, ServerAddress};
+use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 /// AuthenticationSASLContinue: the answer to it costs the server's iterations if the secret is a password.
@@ -34,13 +35,9 @@ pub(super) async fn open(request: OpenServer, way: &Way, resolver: &Resolver) ->
 async fn attempt(request: &OpenServer, way: &Way, resolver: &Resolver) -> Result<Opened, Failure> {
     let started = Instant::now();
     let target = &request.target;
-    let mut stream = dial(&target.address, resolver, request.attempt.0, request.limit).await?;
-    stream.prepare(way.keepalive).map_err(Failure::OurSide)?;
-    if let (Some(tls), ServerAddress::Tcp { host, .. }) = (&way.tls, &target.address) {
-        stream = stream.start_tls(tls, host).await?;
-    }
-    let mut inbound = Inbound::default();
-    let ServerReady { cancel_key, mut parameters, .. } = log_in(target, &mut stream, &mut inbound).await?;
+    let connected = connect(target, way, resolver, request.attempt.0, request.limit).await?;
+    let Connected { mut stream, mut inbound, ready } = connected;
+    let ServerReady { cancel_key, mut parameters, .. } = ready;
     if let Some(sql) = target.connect_query.as_deref().filter(|sql| !sql.trim().is_empty()) {
         connect_query::run(sql, &mut stream, &mut inbound, &mut parameters).await?;
     }
@@ -55,6 +52,32 @@ async fn attempt(request: &OpenServer, way: &Way, resolver: &Resolver) -> Result
     let login_time = started.elapsed();
     let server = OpenedServer { process_id, secret_key, parameters, leftover, peer, login_time };
     Ok(Opened { attempt: request.attempt, server, descriptor, is_unix, tls })
+}
+
+/// A server connection that has logged in.
+#[derive(Debug)]
+pub(super) struct Connected {
+    pub stream: ServerStream,
+    pub inbound: Inbound,
+    pub ready: ServerReady,
+}
+
+/// Connects and logs in. `rotation` chooses among the addresses of a name; `limit` is for the connect.
+pub(super) async fn connect(
+    target: &Target,
+    way: &Way,
+    resolver: &Resolver,
+    rotation: u64,
+    limit: Duration,
+) -> Result<Connected, Failure> {
+    let mut stream = dial(&target.address, resolver, rotation, limit).await?;
+    stream.prepare(way.keepalive).map_err(Failure::OurSide)?;
+    if let (Some(tls), ServerAddress::Tcp { host, .. }) = (&way.tls, &target.address) {
+        stream = stream.start_tls(tls, host).await?;
+    }
+    let mut inbound = Inbound::default();
+    let ready = log_in(target, &mut stream, &mut inbound).await?;
+    Ok(Connected { stream, inbound, ready })
 }
 
 async fn log_in(

@@ -3,7 +3,9 @@
 use crate::control::inbox::Letter;
 use crate::tls::ToServers;
 use overload::cause::Cause;
-use pooling::seam::{CancelQuery, ConsoleLogin, DeriveVerifier, DerivedVerifier, OpenFailure, OpenServer};
+use pooling::seam::{
+    CancelQuery, ConsoleLogin, DeriveVerifier, DerivedVerifier, LookAtLocks, OpenFailure, OpenServer,
+};
 use settings::pooler::Keepalive;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -22,6 +24,8 @@ pub(crate) enum Request {
     Cancel(CancelQuery, Option<Arc<ToServers>>),
     /// Derive a verifier.
     Derive(DeriveVerifier),
+    /// Look at a server's locks.
+    Look(LookAtLocks, Way),
     /// Serve a console session.
     Console(HandOver),
 }
@@ -88,6 +92,7 @@ impl Request {
             Self::Derive(DeriveVerifier { client, user, .. }) => {
                 Some(Letter::Verifier(DerivedVerifier { client, user, verifier: None }))
             }
+            Self::Look(request, _) => Some(Letter::LocksSeen(Box::new(super::locks::unseen(&request)))),
             Self::Console(_) => {
                 tracing::error!("the login plane is full, a console session is closed");
                 None

@@ -153,6 +153,16 @@ fn work(to: &mut Families<'_, '_>) -> fmt::Result {
 fn trouble(to: &mut Families<'_, '_>) -> fmt::Result {
     let help = "Time since a server last answered a query, for pools with waiters";
     to.seconds("since_last_answer", help, |pool| pool.since_last_answer.filter(|_| pool.cl_waiting > 0))?;
+    to.gauge("servers_behind_lock", "Servers that wait behind the lock of a pile-up", |pool| {
+        count(pool.sv_behind_lock)
+    })?;
+    to.counter("lock_pileups", "Pile-ups of servers behind a lock", |counters| counters.lock_pileups)?;
+    to.counter_by(
+        "lock_actions",
+        "What lock_pileup has done to a waiting DDL or a blocker, by what became of it",
+        "outcome",
+        |counters| counters.lock_actions.clone(),
+    )?;
     let help = "How long no server could be opened, by the cause of the last failure";
     let pools = to.pools;
     let mut family = to.family("failing", help, Some(&Unit::Seconds), MetricType::Gauge)?;

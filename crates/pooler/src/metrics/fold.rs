@@ -38,6 +38,7 @@ fn add(sum: &mut PoolRow, pool: PoolRow) {
     sum.sv_tested += pool.sv_tested;
     sum.sv_login += pool.sv_login;
     sum.sv_closing += pool.sv_closing;
+    sum.sv_behind_lock += pool.sv_behind_lock;
     sum.pool_size += pool.pool_size;
     sum.maxwait = sum.maxwait.max(pool.maxwait);
     sum.since_last_answer = later(sum.since_last_answer, pool.since_last_answer);
@@ -74,21 +75,27 @@ fn add_counters(sum: &mut PoolRow, counters: &pooling::snapshot::PoolCounters) {
         (&mut sums.session_probes, counters.session_probes),
         (&mut sums.pins, counters.pins),
         (&mut sums.pin_refusals, counters.pin_refusals),
+        (&mut sums.lock_pileups, counters.lock_pileups),
     ] {
         *sum = sum.saturating_add(counter);
     }
     for (sum, count) in sums.server_closes.iter_mut().zip(counters.server_closes) {
         *sum = sum.saturating_add(count);
     }
-    for (cause, count) in &counters.server_open_failures {
-        match sums.server_open_failures.iter_mut().find(|(known, _)| known == cause) {
-            Some((_, sum)) => *sum = sum.saturating_add(*count),
-            None => sums.server_open_failures.push((cause, *count)),
-        }
-    }
+    add_by_label(&mut sums.server_open_failures, &counters.server_open_failures);
+    add_by_label(&mut sums.lock_actions, &counters.lock_actions);
     sums.wait.add(&counters.wait);
     sums.query.add(&counters.query);
     sums.login.add(&counters.login);
+}
+
+fn add_by_label(sums: &mut Vec<(&'static str, u64)>, counts: &[(&'static str, u64)]) {
+    for (label, count) in counts {
+        match sums.iter_mut().find(|(known, _)| known == label) {
+            Some((_, sum)) => *sum = sum.saturating_add(*count),
+            None => sums.push((label, *count)),
+        }
+    }
 }
 
 /// The most recent answer of the two.

@@ -101,6 +101,7 @@ impl Dispatch {
             Letter::ServerOpened(opened) => self.on_opened(*opened),
             Letter::ServerFailed(attempt, failure) => engine.on_server_failed(sockets, attempt, failure),
             Letter::CancelEnded(server) => engine.on_cancel_ended(sockets, server),
+            Letter::LocksSeen(seen) => engine.on_locks_seen(sockets, *seen),
             Letter::Verifier(derived) => engine.on_verifier(sockets, derived),
         }
     }
@@ -127,6 +128,7 @@ impl Dispatch {
             Ask::Holders(answer) => drop(answer.send(engine.holder_rows())),
             Ask::Events(answer) => drop(answer.send(engine.event_rows())),
             Ask::Lanes(answer) => drop(answer.send(engine.lane_rows())),
+            Ask::Locks(answer) => drop(answer.send(engine.lock_rows())),
             Ask::Overview(answer) => drop(answer.send(engine.overview())),
             Ask::Config(answer) => drop(answer.send(engine.config().clone())),
             Ask::Reload(config, tls, answer) => {

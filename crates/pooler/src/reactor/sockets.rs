@@ -11,7 +11,7 @@ use mio::{Interest, Registry, Token};
 use overload::Moment;
 use pgwire::scram::ChannelBinding;
 use pooling::connection::{ClientId, ConnectionId, ServerId, SlabId};
-use pooling::seam::{CancelQuery, ConsoleLogin, DeriveVerifier, Flow, OpenServer, Transport};
+use pooling::seam::{CancelQuery, ConsoleLogin, DeriveVerifier, Flow, LookAtLocks, OpenServer, Transport};
 use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
 use settings::pooler::Keepalive;
 use std::collections::VecDeque;
@@ -325,6 +325,13 @@ impl Transport for Sockets {
         let is_plain = self.find(request.server.into()).is_some_and(|socket| socket.secure.is_none());
         let tls = if is_plain { None } else { self.tls.servers.clone() };
         self.request(Request::Cancel(request, tls));
+    }
+
+    fn look_at_locks(&mut self, request: LookAtLocks) {
+        self.request(Request::Look(
+            request,
+            Way { keepalive: self.keepalive, tls: self.tls.servers.clone() },
+        ));
     }
 
     fn derive_verifier(&mut self, request: DeriveVerifier) {

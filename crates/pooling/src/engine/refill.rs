@@ -31,6 +31,7 @@ impl Engine {
         }
         let now = self.now;
         self.note_overdue(id);
+        self.forget_old_pile(id);
         let pool = self.pool(id);
         let wanted = pool.wanted();
         if wanted == 0 {
@@ -266,6 +267,7 @@ impl Engine {
         }
         self.notify_waiters(transport, id);
         self.serve_from_idle(transport, id);
+        self.look_at_locks_if_due(transport, id);
         self.refill(transport, id);
         self.refuse_if_hopeless(transport, id);
         self.arm_pool(id);
@@ -275,8 +277,12 @@ impl Engine {
     pub(super) fn arm_pool(&mut self, id: PoolId) {
         let pool = self.pool(id);
         let limit = pool.settings.query_wait_timeout;
-        let next =
-            [pool.line.next_deadline(limit), pool.welcomes.next_deadline(limit), self.next_wait_notice(id)];
+        let next = [
+            pool.line.next_deadline(limit),
+            pool.welcomes.next_deadline(limit),
+            self.next_wait_notice(id),
+            self.look_to_arm(id),
+        ];
         if let Some(at) = next.into_iter().flatten().min() {
             self.arm_pool_at(id, at);
         }

@@ -65,6 +65,7 @@ impl Engine {
             maxwait: pool.line.oldest_wait(now).max(pool.welcomes.oldest_wait(now)),
             pool_mode: pool.settings.pool_mode.as_str(),
             pool_size: pool.settings.pool_size,
+            sv_behind_lock: self.servers_behind_lock(id),
             failure: pool.failure.as_ref().map(|failure| {
                 (failure.last.cause.label(), failure.last.client_text.clone(), now.since(failure.since))
             }),

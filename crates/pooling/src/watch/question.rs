@@ -4,6 +4,7 @@
 
 use super::{Held, Inquiry};
 use crate::parameters::{MAX_FURTHER, MAX_VALUE_BYTES, quoted};
+use pgwire::message::parse::data_row;
 use std::fmt::Write as _;
 
 /// Most rows of an answer that are taken; more cannot follow a client anyway.
@@ -68,17 +69,8 @@ pub(crate) fn question(inquiry: Inquiry, names: &[Box<str>]) -> String {
 impl Found {
     /// Takes a DataRow.
     pub(crate) fn take_row(&mut self, body: &[u8]) {
-        let mut rest = body.get(2..).unwrap_or_default();
-        let mut next = || {
-            let (length, behind) = rest.split_first_chunk::<4>()?;
-            let Ok(length) = usize::try_from(i32::from_be_bytes(*length)) else {
-                rest = behind;
-                return None;
-            };
-            let value = behind.get(..length)?;
-            rest = &behind[length..];
-            std::str::from_utf8(value).ok()
-        };
+        let mut values = data_row(body);
+        let mut next = || std::str::from_utf8(values.next()??).ok();
         let (kind, name, value) = (next(), next(), next());
         match (kind, name, value) {
             (Some(PARAMETER), Some(name), Some(value)) => self.take_parameter(name, value),

@@ -3,7 +3,7 @@
 use super::random::Random;
 use pgwire::scram::ChannelBinding;
 use pooling::connection::{ClientId, ConnectionId};
-use pooling::seam::{CancelQuery, ConsoleLogin, DeriveVerifier, Flow, OpenServer, Transport};
+use pooling::seam::{CancelQuery, ConsoleLogin, DeriveVerifier, Flow, LookAtLocks, OpenServer, Transport};
 use std::collections::{HashMap, HashSet};
 
 #[derive(Debug)]
@@ -20,6 +20,7 @@ pub struct Wire {
     pub opens: Vec<OpenServer>,
     pub cancels: Vec<CancelQuery>,
     pub derives: Vec<DeriveVerifier>,
+    pub looks: Vec<LookAtLocks>,
 }
 
 impl Wire {
@@ -35,6 +36,7 @@ impl Wire {
             opens: Vec::new(),
             cancels: Vec::new(),
             derives: Vec::new(),
+            looks: Vec::new(),
         }
     }
 }
@@ -84,6 +86,10 @@ impl Transport for Wire {
 
     fn cancel_query(&mut self, request: CancelQuery) {
         self.cancels.push(request);
+    }
+
+    fn look_at_locks(&mut self, request: LookAtLocks) {
+        self.looks.push(request);
     }
 
     fn derive_verifier(&mut self, request: DeriveVerifier) {

@@ -4,10 +4,11 @@ use super::client::{Customer, Expected};
 use super::random::Random;
 use super::server::Backend;
 use super::wire::Wire;
+use locks::{LockMode, Party, PileUp};
 use overload::Moment;
 use overload::cause::Cause;
 use pooling::connection::{ClientId, ConnectionId, ServerId};
-use pooling::seam::{CancelQuery, ClientAddress, OpenFailure, OpenServer, OpenedServer};
+use pooling::seam::{CancelQuery, ClientAddress, LocksSeen, OpenFailure, OpenServer, OpenedServer};
 use pooling::{Engine, Shutdown};
 use settings::pooler::PoolerConfig;
 use std::collections::{BTreeMap, HashMap};
@@ -106,7 +107,8 @@ impl World {
     }
 
     fn rare(&mut self) {
-        match self.random.below(6) {
+        match self.random.below(7) {
+            6 => self.finish_look(),
             0 if self.scenario.server_deaths => {
                 if let Some(id) = self.pick_server() {
                     self.end_server(id);
@@ -264,6 +266,34 @@ impl World {
             self.backends.insert(id, Backend::default());
             self.engine.on_server_installed(&mut self.wire, id, &[]);
         }
+    }
+
+    /// A look at the locks ends: nobody saw anything, all is well, or a pool is said to pile up. Some never end.
+    fn finish_look(&mut self) {
+        let Some(request) = self.wire.looks.pop() else { return };
+        let pool = request.pools.first().filter(|_| self.random.below(2) == 0);
+        let pile = pool.map(|ours| PileUp {
+            pool: ours.pool,
+            behind: ours.pids.len(),
+            live: ours.live,
+            longest: None,
+            relation: None,
+            waiter: None,
+            blockers: vec![Party {
+                pid: 1,
+                mode: LockMode::AccessExclusive,
+                is_relation: true,
+                state: String::new(),
+                user: String::new(),
+                application: String::new(),
+                statement: String::new(),
+                is_ours: false,
+            }],
+        });
+        let piles = (self.random.below(4) > 0).then(|| pile.into_iter().collect());
+        let took = Duration::from_millis(self.random.below(400) as u64);
+        let seen = LocksSeen { look: request.look, piles, acted: Vec::new(), took };
+        self.engine.on_locks_seen(&mut self.wire, seen);
     }
 
     fn move_cancel(&mut self) {

@@ -57,6 +57,19 @@ pub enum ClientDisconnect {
     Finish,
 }
 
+/// What is done when servers pile up behind a lock (`lock_pileup`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockPileup {
+    /// End whoever keeps the DDL waiting.
+    CancelBlocker,
+    /// Cancel the DDL that waits.
+    CancelWaitingDdl,
+    /// Nobody looks. PgBouncer's way.
+    Off,
+    /// It is said, and no further server is opened behind it.
+    Warn,
+}
+
 /// What becomes of a client of transaction or statement mode whose transaction leaves something in its server's session
 /// that cannot follow it, such as an advisory lock (`session_state`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -269,6 +282,10 @@ pub struct General {
     pub client_disconnect: ClientDisconnect,
     /// What becomes of a client that leaves something in a session.
     pub session_state: SessionState,
+    /// What is done when servers pile up behind a lock.
+    pub lock_pileup: LockPileup,
+    /// How long they may stand there first.
+    pub lock_pileup_grace: Duration,
     /// While others wait: longest time that a client may refuse to read its result.
     pub client_write_timeout: Duration,
     /// While others wait: longest time for the rest of a half-sent message.

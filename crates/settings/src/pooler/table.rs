@@ -159,6 +159,8 @@ const SSLMODE: Kind = Kind::Choice {
     not_built: &[],
 };
 const SESSION_STATE: Kind = Kind::Choice { built: &["pin", "refuse", "ignore"], not_built: &[] };
+const LOCK_PILEUP: Kind =
+    Kind::Choice { built: &["off", "warn", "cancel-waiting-ddl", "cancel-blocker"], not_built: &[] };
 const CLIENT_DISCONNECT: Kind = Kind::Choice { built: &["cancel", "close", "finish"], not_built: &[] };
 
 /// Binds a setting to a field.

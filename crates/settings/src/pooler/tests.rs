@@ -61,6 +61,8 @@ fn defaults_of_an_ini_file_are_pgbouncers() {
     assert_eq!((general.server_login_concurrency, general.server_login_rate), (64, 200));
     assert_eq!(general.client_write_timeout, Duration::from_secs(10));
     assert_eq!(general.client_message_timeout, Duration::from_secs(10));
+    assert_eq!(general.lock_pileup, LockPileup::Warn);
+    assert_eq!(general.lock_pileup_grace, Duration::from_millis(500));
 }
 
 #[test]
@@ -93,6 +95,7 @@ log_connections = 0
 max_client_conn = 10000
 unix_socket_mode = 0700
 drain_timeout = 60
+lock_pileup = cancel-waiting-ddl
 reserve_pool_timeout = 1
 query_wait_notify = 2
 pool_idle_timeout = 1h

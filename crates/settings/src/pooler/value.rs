@@ -1,6 +1,6 @@
 //! From text to typed values, and back for `SHOW CONFIG`.
 
-use super::model::{AuthType, ClientDisconnect, LogFormat, PoolMode, Secret, SessionState};
+use super::model::{AuthType, ClientDisconnect, LockPileup, LogFormat, PoolMode, Secret, SessionState};
 use super::table::Kind;
 use super::tls::SslMode;
 use crate::units;
@@ -216,5 +216,6 @@ choices!(PoolMode: "session" = Session, "statement" = Statement, "transaction" =
 choices!(ClientDisconnect: "cancel" = Cancel, "close" = Close, "finish" = Finish);
 choices!(SslMode: "disable" = Disable, "allow" = Allow, "prefer" = Prefer, "require" = Require,
          "verify-ca" = VerifyCa, "verify-full" = VerifyFull);
+choices!(LockPileup: "cancel-blocker" = CancelBlocker, "cancel-waiting-ddl" = CancelWaitingDdl, "off" = Off, "warn" = Warn);
 choices!(SessionState: "ignore" = Ignore, "pin" = Pin, "refuse" = Refuse);
 choices!(LogFormat: "text" = Text, "json" = Json);

@@ -1,6 +1,6 @@
 use super::*;
 use crate::console::averages::{PerDatabase, StatsHistory};
-use crate::console::fixtures::{client_row, event_row, holder_row, lane_row, pool_row, server_row};
+use crate::console::fixtures::{client_row, event_row, holder_row, lane_row, lock_row, pool_row, server_row};
 use crate::console::tests::{Parsed, parse};
 use overload::Moment;
 use pgwire::message::backend::oid;
@@ -132,6 +132,19 @@ fn show_lanes_tells_who_waits_in_which_lane() {
     assert_eq!((shown.value(0, "lane"), shown.value(0, "guaranteed")), (Some("interactive"), Some("10")));
     assert_eq!((shown.value(0, "maxwait"), shown.value(0, "maxwait_us")), (Some("1"), Some("500000")));
     assert_eq!((shown.value(0, "cl_waiting"), shown.value(0, "served")), (Some("3"), Some("99")));
+}
+
+#[test]
+fn show_locks_names_blocker_waiter_and_statement_once_per_pool() {
+    let mut held = lock_row("app", "web");
+    held.pile.waiter = None;
+    held.pile.longest = None;
+    let shown = result(|out| locks(out, &[lock_row("app", "web"), held]));
+    assert_eq!((shown.value(0, "sv_behind"), shown.value(0, "cl_waiting")), (Some("19"), Some("40")));
+    assert_eq!((shown.value(0, "waiter_pid"), shown.value(0, "blocker_pids")), (Some("77"), Some("55,56")));
+    assert_eq!(shown.value(0, "waiter_statement"), Some("ALTER TABLE orders ADD note text"));
+    assert_eq!(shown.value(0, "blocker_state"), Some("idle in transaction"));
+    assert_eq!((shown.value(1, "waiter_pid"), shown.value(1, "longest_wait_ms")), (None, None));
 }
 
 #[test]
