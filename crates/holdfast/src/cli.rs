@@ -1,6 +1,7 @@
 //! What can be written on the command line.
 
 use crate::conformance::Conformance;
+use crate::db::DbCommand;
 use crate::provider::ProviderCommand;
 use crate::proxy::ProxyCommand;
 use clap::{Args, Parser, Subcommand};
@@ -202,6 +203,9 @@ pub(crate) enum Command {
     /// Check another implementation of the link protocol.
     #[command(subcommand, arg_required_else_help = true)]
     Conformance(Conformance),
+    /// Do something to a database behind poolers: a planned restart.
+    #[command(subcommand, arg_required_else_help = true)]
+    Db(DbCommand),
     /// Put a network through a fault under traffic, and say whether it held.
     #[command(after_help = DRILL_EXAMPLES)]
     Drill(DrillArgs),

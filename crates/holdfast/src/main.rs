@@ -4,6 +4,7 @@ mod bench;
 mod check;
 mod cli;
 mod conformance;
+mod db;
 mod drill;
 mod keys;
 mod log;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         Command::Init(options) => up::init(options),
         Command::UpChild(options) => up::child(&options),
         Command::Conformance(command) => conformance::conformance(command),
+        Command::Db(command) => db::run(command),
         Command::Drill(options) => drill::run(&options),
         Command::Bench(Bench::Stall(options)) => bench::stall::run(&options),
         Command::Bench(Bench::Cost(options)) => bench::cost::run(&options),
