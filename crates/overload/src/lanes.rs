@@ -240,6 +240,17 @@ impl<T: Copy> Lanes<T> {
         self.first.line.is_empty() && self.more.iter().all(|lane| lane.line.is_empty())
     }
 
+    /// How many wait in one lane.
+    #[must_use]
+    pub fn len_of(&self, lane: u8) -> usize {
+        self.lane(lane).line.len()
+    }
+
+    /// Everyone in one lane, the first to come first, each with the moment he was queued.
+    pub fn iter_of(&self, lane: u8) -> impl Iterator<Item = (&T, Moment)> + '_ {
+        self.lane(lane).line.iter()
+    }
+
     /// How many lanes there are.
     #[must_use]
     pub const fn count(&self) -> usize {

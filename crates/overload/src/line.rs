@@ -33,6 +33,12 @@ pub struct Ticket {
 }
 
 impl Ticket {
+    /// Which lane of a [`crate::Lanes`] it is for; zero in a line alone.
+    #[must_use]
+    pub const fn lane(self) -> u8 {
+        self.lane
+    }
+
     pub(crate) const fn in_lane(self, lane: u8) -> Self {
         Self { lane, ..self }
     }

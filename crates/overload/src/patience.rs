@@ -77,12 +77,6 @@ impl Patience {
         self.target() * INTERVAL_IN_TARGETS
     }
 
-    /// The same caller, who is not kept for longer than `most` anyway. Zero: no such limit.
-    #[must_use]
-    pub fn at_most(self, most: Duration) -> Self {
-        if most.is_zero() || most >= self.limit() { self } else { Self::new(most, self.source) }
-    }
-
     /// True if the caller is certain to be gone after it. What was learnt is a guess: whoever outlasts it proves it wrong, and
     /// must be able to.
     #[must_use]

@@ -54,10 +54,12 @@ pub enum Verdict {
     Shed(ShedCause),
 }
 
-/// The state of one pool's line.
+/// The state of one waiting line: a pool's, or one lane's of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Shedding {
     pace: Pace,
+    /// How long a server needs for one who waits. A line that shares its servers with others is slower than that.
+    service: Option<Duration>,
     /// Every wait that was looked at lately was above its target.
     above: Option<Above>,
     overloaded_since: Option<Moment>,
@@ -77,9 +79,11 @@ impl Shedding {
         self.pace.began(now);
     }
 
-    /// One of `servers` has become free for somebody who waits.
-    pub fn freed(&mut self, servers: usize, now: Moment) {
+    /// One of `servers` has become free for somebody who waits; `service` is how long one needs for each, as far as that is
+    /// known.
+    pub fn freed(&mut self, servers: usize, service: Option<Duration>, now: Moment) {
         self.pace.freed(servers, now);
+        self.service = service;
     }
 
     /// Nobody waits, and a server is free: there is no overload.
@@ -92,7 +96,7 @@ impl Shedding {
     pub fn observe(&mut self, queued_at: Moment, patience: Option<Patience>, now: Moment) -> bool {
         let Some(patience) = patience.filter(|_| self.overloaded_since.is_none()) else { return false };
         let wait = now.since(queued_at);
-        if wait <= patience.target() {
+        if wait <= self.target(patience) {
             self.above = None;
             return false;
         }
@@ -128,7 +132,7 @@ impl Shedding {
     pub fn look(&self, patience: Option<Patience>, queued_at: Moment, now: Moment) -> Verdict {
         let Some(patience) = patience else { return Verdict::Wait(None) };
         let end = queued_at + self.useful_wait(patience);
-        let target = queued_at + patience.target();
+        let target = queued_at + self.target(patience);
         if self.overloaded_since.is_some() && now >= target {
             return Verdict::Shed(ShedCause::Standing);
         }
@@ -169,10 +173,17 @@ impl Shedding {
         self.above.is_none() && self.overloaded_since.is_none()
     }
 
-    /// What is known of the pace.
+    /// How fast this line is served.
     #[must_use]
     pub const fn pace(&self) -> &Pace {
         &self.pace
+    }
+
+    /// The wait that is no trouble. Never less than the time in which all servers become free twice, so that a line that is kept
+    /// to it is not empty when they do (CoDel never drops the last one, for the same reason).
+    fn target(&self, patience: Patience) -> Duration {
+        let turns = self.service.unwrap_or_default().saturating_mul(2);
+        patience.target().max(turns.min(self.useful_wait(patience)))
     }
 
     /// For so long a wait may end in an answer that somebody still waits for.
@@ -183,7 +194,7 @@ impl Shedding {
     /// The time of service as far as it concerns this caller: one who gives up sooner than a server usually needs may have
     /// a short request, so that at least half of the patience is left for the wait.
     fn service(&self, patience: Patience) -> Duration {
-        self.pace.service().unwrap_or_default().min(patience.limit() / 2)
+        self.service.unwrap_or_default().min(patience.limit() / 2)
     }
 }
 

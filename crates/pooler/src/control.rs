@@ -7,7 +7,9 @@ pub(crate) mod inbox;
 use crate::tls::TlsContext;
 use inbox::Inbox;
 use pooling::Shutdown;
-use pooling::snapshot::{ClientRow, EventRow, HolderRow, LaneRow, LockRow, Overview, PoolRow, ServerRow};
+use pooling::snapshot::{
+    ClientRow, EventRow, HolderRow, LaneRow, LockRow, Overview, PatienceRow, PoolRow, ServerRow,
+};
 use settings::pooler::PoolerConfig;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +35,8 @@ pub enum Ask {
     Lanes(oneshot::Sender<Vec<LaneRow>>),
     /// The pools whose servers pile up behind a lock.
     Locks(oneshot::Sender<Vec<LockRow>>),
+    /// What has been learnt of callers who have not declared their patience.
+    Patience(oneshot::Sender<Vec<PatienceRow>>),
     /// Everything for metrics and health.
     Overview(oneshot::Sender<Overview>),
     /// The configuration that runs.
@@ -114,6 +118,14 @@ impl EngineHandle {
     /// [`ReactorSilent`].
     pub async fn locks(&self) -> Result<Vec<LockRow>, ReactorSilent> {
         self.ask(Ask::Locks).await
+    }
+
+    /// What has been learnt of callers who have not declared their patience.
+    ///
+    /// # Errors
+    /// [`ReactorSilent`].
+    pub async fn patience(&self) -> Result<Vec<PatienceRow>, ReactorSilent> {
+        self.ask(Ask::Patience).await
     }
 
     /// Everything for metrics and health.

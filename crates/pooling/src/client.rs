@@ -1,6 +1,7 @@
 //! One client's session.
 
 use crate::connection::{PoolId, ServerId};
+use crate::guard::WaitPatience;
 use crate::parameters::Tracked;
 use crate::seam::ClientAddress;
 use crate::statements::ClientStatements;
@@ -45,6 +46,8 @@ pub(crate) struct Client {
     pub(crate) address: ClientAddress,
     pub(crate) connected_at: Moment,
     pub(crate) request_at: Moment,
+    /// How long it waits for a server.
+    pub(crate) patience: WaitPatience,
     /// Since when it has not taken what was sent to it.
     pub(crate) blocked_since: Option<Moment>,
     /// Since when the rest of a message is missing while it holds a server.
@@ -129,6 +132,7 @@ impl Client {
             address,
             connected_at: now,
             request_at: now,
+            patience: WaitPatience::default(),
             blocked_since: None,
             partial_since: None,
             armed_at: NEVER,

@@ -23,6 +23,7 @@ mod reload;
 mod request;
 mod reserve;
 mod session;
+mod shedding;
 mod show;
 mod shutdown;
 mod timers;
@@ -33,12 +34,14 @@ mod wishes;
 use crate::client::{CancelKeyBytes, Client, ClientState};
 use crate::connection::{ClientId, ConnectionId, PoolId, ServerId, Slab};
 use crate::events::{EventKind, Recorder};
+use crate::guard::Caller;
 use crate::parameters::{Parameters, Tracked};
 use crate::pool::Pool;
 use crate::seam::{AttemptId, ClientAddress, Flow, Transport};
 use crate::server::{Server, ServerState};
 use crate::statements::Statements;
 use overload::Moment;
+use overload::patience::learnt::LearntPatience;
 use pgwire::scram::{DEFAULT_ITERATIONS, MockSecret, Verifier};
 use settings::pooler::PoolerConfig;
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -91,6 +94,8 @@ pub struct Engine {
     logins: VecDeque<ClientId>,
     totals: Totals,
     recorder: Recorder,
+    /// How long clients wait that have not said so.
+    learnt: LearntPatience<Caller>,
     shutdown: Option<Shutdown>,
     /// The user id of this process: the same one over the Unix socket may use the console.
     own_uid: Option<u32>,
@@ -158,6 +163,7 @@ impl Engine {
             logins: VecDeque::new(),
             totals: Totals::default(),
             recorder: Recorder::default(),
+            learnt: LearntPatience::default(),
             shutdown: None,
             own_uid: None,
             mock: MockSecret::new([0; 32], DEFAULT_ITERATIONS),

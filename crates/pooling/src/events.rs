@@ -8,6 +8,7 @@ use crate::close_cause::CloseCause;
 use crate::snapshot::EventRow;
 use overload::Moment;
 use overload::cause::Cause;
+use overload::shedding::ShedCause;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +36,13 @@ pub enum EventKind {
     },
     /// A client's own login was refused: password, user or database.
     LoginRefused,
+    /// The line of the pool stands.
+    Overloaded,
+    /// Nobody waits any more in a pool whose line stood.
+    OverloadEnded {
+        /// For how long it had.
+        after: Duration,
+    },
     /// A reload has put a configuration in force.
     Reloaded,
     /// Clients that waited were refused, since no server can be opened.
@@ -48,6 +56,11 @@ pub enum EventKind {
     ServerBack {
         /// For how long they had.
         after: Duration,
+    },
+    /// Requests were not started, since their callers would not have waited long enough.
+    Shed {
+        /// Why.
+        cause: ShedCause,
     },
     /// The process has begun to stop.
     Stopping {
@@ -67,10 +80,13 @@ impl EventKind {
             Self::HolderClosed { .. } => "holder_closed",
             Self::LoginFailed { .. } => "login_failed",
             Self::LoginRefused => "login_refused",
+            Self::Overloaded => "overloaded",
+            Self::OverloadEnded { .. } => "overload_ended",
             Self::Reloaded => "reloaded",
             Self::RequestRefused => "request_refused",
             Self::ServerClosed { .. } => "server_closed",
             Self::ServerBack { .. } => "server_back",
+            Self::Shed { .. } => "shed",
             Self::Stopping { .. } => "stopping",
             Self::WaitTimedOut => "wait_timed_out",
         }
@@ -83,9 +99,12 @@ impl EventKind {
             Self::HolderClosed { limit } => limit,
             Self::LoginFailed { cause } => cause.label(),
             Self::ServerClosed { cause } => cause.label(),
+            Self::Shed { cause } => cause.label(),
             Self::Stopping { how } => how,
             Self::ClientRefused
             | Self::LoginRefused
+            | Self::Overloaded
+            | Self::OverloadEnded { .. }
             | Self::Reloaded
             | Self::RequestRefused
             | Self::ServerBack { .. }
@@ -98,6 +117,7 @@ impl EventKind {
     pub fn detail(&self) -> String {
         match self {
             Self::ServerBack { after } => format!("after {:.1} s without", after.as_secs_f64()),
+            Self::OverloadEnded { after } => format!("after {:.1} s", after.as_secs_f64()),
             _ => String::new(),
         }
     }

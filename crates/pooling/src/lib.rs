@@ -16,6 +16,7 @@ pub mod close_cause;
 pub mod connection;
 mod engine;
 pub mod events;
+mod guard;
 mod held;
 pub mod markers;
 pub mod parameters;

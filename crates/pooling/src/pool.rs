@@ -2,6 +2,7 @@
 
 use crate::client::NEVER;
 use crate::connection::{ClientId, ServerId};
+use crate::guard::Guard;
 use crate::parameters::Tracked;
 use crate::seam::{OpenFailure, Target};
 use crate::snapshot::PoolCounters;
@@ -73,6 +74,8 @@ pub(crate) struct Pool {
     pub(crate) overdue: usize,
     /// Its servers pile up behind DDL: another one would only stand there too.
     pub(crate) is_piled_up: bool,
+    /// Against overload.
+    pub(crate) guard: Guard,
     pub(crate) counters: PoolCounters,
 }
 
@@ -133,6 +136,7 @@ impl Pool {
             is_prewarmed: false,
             overdue: 0,
             is_piled_up: false,
+            guard: Guard::default(),
             counters: PoolCounters::default(),
         }
     }
@@ -157,6 +161,11 @@ impl Pool {
     /// Everything that counts against the size.
     pub(crate) fn total(&self) -> usize {
         self.live() + self.logins + self.closing
+    }
+
+    /// Servers that serve the line, or soon will.
+    pub(crate) fn serving(&self) -> usize {
+        (self.live() + self.logins).saturating_sub(self.pinned)
     }
 
     /// Someone waits whom a further server would help.

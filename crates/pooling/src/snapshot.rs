@@ -6,6 +6,8 @@ use crate::connection::PoolId;
 use crate::seam::ClientAddress;
 use locks::PileUp;
 use overload::histogram::LatencyHistogram;
+use overload::patience::PatienceSource;
+use overload::shedding::ShedCause;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,8 +55,52 @@ pub struct PoolRow {
     pub failure: Option<(&'static str, String, Duration)>,
     /// Time since a server last answered a query of this pool.
     pub since_last_answer: Option<Duration>,
+    /// Its line as the guard against overload sees it.
+    pub overload: OverloadRow,
     /// Counters.
     pub counters: PoolCounters,
+}
+
+/// The line of one pool: SHOW OVERLOAD.
+#[derive(Clone, Debug)]
+pub struct OverloadRow {
+    /// `off`, `observe` or `on`.
+    pub policy: &'static str,
+    /// For how long its line has stood.
+    pub overloaded: Option<Duration>,
+    /// How long a server needs for one who waits, as last measured while somebody waited.
+    pub service: Option<Duration>,
+    /// How long somebody would wait who joined now.
+    pub predicted_wait: Option<Duration>,
+    /// The last patience of somebody who waited, indexed by how it was known.
+    pub patience: [Option<Duration>; PatienceSource::COUNT],
+}
+
+impl Default for OverloadRow {
+    fn default() -> Self {
+        Self {
+            policy: "off",
+            overloaded: None,
+            service: None,
+            predicted_wait: None,
+            patience: [None; PatienceSource::COUNT],
+        }
+    }
+}
+
+/// What has been learnt of callers who have not declared their patience: SHOW PATIENCE.
+#[derive(Clone, Debug)]
+pub struct PatienceRow {
+    /// Database.
+    pub database: Arc<str>,
+    /// User.
+    pub user: Arc<str>,
+    /// `application_name`.
+    pub application_name: Arc<str>,
+    /// How long they wait.
+    pub patience: Duration,
+    /// From how many who gave up.
+    pub samples: usize,
 }
 
 /// Counters of one pool; they only grow.
@@ -98,6 +144,10 @@ pub struct PoolCounters {
     pub wait_timeouts: u64,
     /// Requests refused because no server could be opened.
     pub refusals: u64,
+    /// Requests that were not started since their callers would not have waited long enough, indexed by [`ShedCause`].
+    pub shed: [u64; ShedCause::COUNT],
+    /// Those that would not have been, with `overload_policy = observe`.
+    pub would_shed: [u64; ShedCause::COUNT],
     /// Cancel requests sent for clients.
     pub client_cancels: u64,
     /// Cancel requests sent for clients that are gone.

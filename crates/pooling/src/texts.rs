@@ -1,6 +1,9 @@
 //! What clients are told. The texts are PgBouncer's where it has one, since people search for them.
 
+use overload::patience::Patience;
+use overload::shedding::ShedCause;
 use pgwire::message::{ErrorFields, Severity, error_response};
+use std::time::Duration;
 
 /// The simple query protocol is not allowed (`disable_pqexec`); PgBouncer's words.
 pub(crate) const NO_SIMPLE_QUERIES: &str = "PQexec disallowed";
@@ -11,10 +14,17 @@ pub(crate) const AUTOMATIC_DATABASE: &str = "registered new auto-database";
 /// What the log says of a pool that is forgotten; PgBouncer's words.
 pub(crate) const IDLE_POOL: &str = "cleaning up idle pool";
 
+/// What the caller of a request is told that is not started.
+const IS_OVERLOADED: &str = "the database is overloaded, this request was not started";
+
 /// No server in time: class 53 (insufficient resources), so that it never looks like a dead server.
 pub(crate) const QUERY_WAIT_TIMEOUT: &str = "53H01";
 /// No further server may stay with one client: class 53 as well.
 pub(crate) const TOO_MANY_PINNED: &str = "53H02";
+/// The caller would not wait long enough for its answer: class 53 as well.
+pub(crate) const OVERLOADED: &str = "53H03";
+/// PostgreSQL's "invalid parameter value".
+pub(crate) const INVALID_PARAMETER_VALUE: &str = "22023";
 /// No server can be opened.
 pub(crate) const CANNOT_CONNECT: &str = "08001";
 /// PostgreSQL's "too many connections".
@@ -53,6 +63,30 @@ pub(crate) fn too_many_pinned(what: &str) -> Vec<u8> {
     let hint = "Give it up before the end of the transaction, raise pool_size, or have pool_mode = session for this \
                 database or user.";
     error_response(Severity::Fatal, TOO_MANY_PINNED, &text, None, Some(hint))
+}
+
+/// The request is not started, since its caller would not wait long enough for the answer.
+pub(crate) fn overloaded(
+    cause: ShedCause,
+    patience: Patience,
+    waited: Duration,
+    retry_after: Duration,
+) -> Vec<u8> {
+    let waited_ms = waited.as_millis();
+    let patience = format!("{} ms ({})", patience.limit().as_millis(), patience.source().label());
+    let detail = match cause {
+        ShedCause::Predicted => {
+            format!("It would have waited for longer than its caller does, which is {patience}.")
+        }
+        ShedCause::Deadline => {
+            format!("It has waited for {waited_ms} ms, and its caller waits for {patience}.")
+        }
+        ShedCause::Standing => format!(
+            "It has waited for {waited_ms} ms in a line that has not become shorter; its caller waits for {patience}."
+        ),
+    };
+    let hint = format!("Nothing was sent to the server; retry after {} ms.", retry_after.as_millis());
+    error_response(Severity::Error, OVERLOADED, IS_OVERLOADED, Some(&detail), Some(&hint))
 }
 
 /// An error that ends the session.

@@ -23,6 +23,10 @@ mod locks;
 mod logins;
 #[path = "rules/modes.rs"]
 mod modes;
+#[path = "rules/overload_load.rs"]
+mod overload_load;
+#[path = "rules/overload.rs"]
+mod overload_rules;
 #[path = "rules/pools.rs"]
 mod pools;
 #[path = "simulation/random.rs"]

@@ -72,6 +72,7 @@ fn stopped_readers_and_everything_else_at_once() {
         reloads: true,
         sessions: false,
         limits: false,
+        overload: false,
     };
     run("everything", scenario);
 }
@@ -120,6 +121,13 @@ fn limits_of_every_kind_close_whom_they_are_for_and_lose_nothing() {
         reloads: true,
         sessions: true,
         limits: true,
+        overload: true,
     };
     run("limits-everything", everything);
+}
+
+#[test]
+fn requests_that_are_told_to_go_leave_their_sessions_whole() {
+    let scenario = Scenario { overload: true, client_deaths: true, reloads: true, ..Scenario::default() };
+    run("overload", scenario);
 }

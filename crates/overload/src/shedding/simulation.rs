@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 const SERVERS: usize = 20;
-const SERVICE: Duration = Duration::from_millis(50);
+/// Of 20 servers that need 50 ms.
 const CAPACITY: f64 = 400.0;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,6 +36,7 @@ struct Simulation {
     /// Of every so many callers the patience of one is unknown; zero: of none.
     unknown_every: usize,
     patience: Duration,
+    service: Duration,
     /// The servers do nothing from the one moment to the other.
     stall: (f64, f64),
     now: Moment,
@@ -58,6 +59,7 @@ impl Simulation {
             load: Box::new(load),
             unknown_every: 0,
             patience: Duration::from_millis(patience_ms),
+            service: Duration::from_millis(50),
             stall: (f64::INFINITY, f64::INFINITY),
             now: Moment::ORIGIN,
             events: BinaryHeap::new(),
@@ -101,7 +103,7 @@ impl Simulation {
         let next = self.now + Duration::from_secs_f64(-uniform.ln() / rate);
         self.at(next, Event::Arrival);
         let id = self.callers.len();
-        let is_known = self.unknown_every == 0 || id % self.unknown_every != 0;
+        let is_known = self.unknown_every == 0 || !id.is_multiple_of(self.unknown_every);
         let known = is_known.then(|| Patience::new(self.patience, PatienceSource::Declared));
         self.callers.push(Caller { came_at: self.now, patience: self.patience, known, ticket: None });
         if self.busy < SERVERS {
@@ -167,9 +169,9 @@ impl Simulation {
     fn serve(&mut self, id: usize) {
         self.busy += 1;
         let (from, to) = self.stall;
-        let mut finished = self.now + SERVICE;
+        let mut finished = self.now + self.service;
         if seconds_of(self.now) >= from && seconds_of(self.now) < to {
-            finished = Moment::ORIGIN + Duration::from_secs_f64(to) + SERVICE;
+            finished = Moment::ORIGIN + Duration::from_secs_f64(to) + self.service;
         } else if seconds_of(self.now) < from && seconds_of(finished) >= from {
             finished = finished + Duration::from_secs_f64(to - from);
         }
@@ -185,14 +187,14 @@ impl Simulation {
             self.shedding.relaxed();
             return;
         }
-        self.shedding.freed(SERVERS, self.now);
+        self.shedding.freed(SERVERS, self.shedding.pace().service(), self.now);
         if self.guarded {
             self.observe_front();
         }
         let front_is_unknown =
             self.line.front().is_some_and(|(&front, _)| self.callers[front].known.is_none());
         let newest_first = self.shedding.overloaded_since().is_some() && self.guarded;
-        let takes_front = front_is_unknown && self.served.len() % 2 == 0;
+        let takes_front = front_is_unknown && self.served.len().is_multiple_of(2);
         let line = &self.line;
         let newest = (newest_first && !takes_front)
             .then(|| self.newest.pop(|ticket| line.entry(*ticket).is_some()))
@@ -287,4 +289,15 @@ fn those_whose_patience_is_unknown_are_served_beside_the_others() {
     let all = run.callers.iter().filter(unknown).count();
     assert!(waiting * 100 < all, "{waiting} of {all} unknown callers still wait");
     assert!(run.shed > 0, "it is an overload");
+}
+
+#[test]
+fn slow_requests_leave_no_server_idle_at_twice_the_load() {
+    // Twenty a second, all servers in step.
+    let mut run = Simulation::new(true, 5_000, |_| 2.0 / 20.0);
+    run.service = Duration::from_secs(1);
+    let run = run.run(120.0);
+    let goodput = run.good(0.0, 112.0) as f64 / (112.0 * 20.0);
+    assert!(goodput >= 0.95, "{goodput}");
+    assert!(run.p99() < run.patience, "{:?}", run.p99());
 }

@@ -22,7 +22,7 @@ fn measured() -> Shedding {
     let mut shedding = Shedding::default();
     shedding.began(at(0));
     for step in 1..=100 {
-        shedding.freed(10, at(step * 10));
+        shedding.freed(10, Some(ms(100)), at(step * 10));
     }
     assert_eq!(shedding.pace().service(), Some(ms(100)));
     shedding
@@ -83,7 +83,7 @@ fn the_line_stands_after_an_interval_above_the_target_and_not_before() {
 
 #[test]
 fn while_it_stands_each_waits_for_its_target_alone() {
-    let mut shedding = measured();
+    let mut shedding = Shedding::default();
     shedding.observe(at(0), declared(1_000), at(1_000));
     assert!(shedding.observe(at(1_000), declared(1_000), at(2_000)));
     assert_eq!(shedding.judge(declared(1_000), 500, 10, at(2_000)), Verdict::Wait(Some(at(2_100))));
@@ -92,6 +92,17 @@ fn while_it_stands_each_waits_for_its_target_alone() {
     shedding.relaxed();
     assert!(shedding.is_relaxed());
     assert_eq!(shedding.look(learnt(1_000), at(2_000), at(2_100)), Verdict::Wait(None));
+}
+
+#[test]
+fn the_target_leaves_a_line_for_servers_that_become_free_together() {
+    let mut shedding = measured();
+    shedding.observe(at(0), declared(1_000), at(1_000));
+    assert!(shedding.observe(at(1_000), declared(1_000), at(2_000)));
+    assert_eq!(shedding.look(declared(1_000), at(2_000), at(2_199)), Verdict::Wait(Some(at(2_200))));
+    assert_eq!(shedding.look(declared(1_000), at(2_000), at(2_200)), Verdict::Shed(ShedCause::Standing));
+    assert_eq!(shedding.look(declared(200), at(2_000), at(2_100)), Verdict::Shed(ShedCause::Standing));
+    assert_eq!(shedding.look(declared(5_000), at(2_000), at(2_499)), Verdict::Wait(Some(at(2_500))));
 }
 
 #[test]
@@ -120,4 +131,17 @@ fn a_line_that_is_being_worked_off_does_not_stand() {
         stands |= shedding.observe(now - ms(1_000 - step * 2), declared(1_000), now);
     }
     assert!(stands, "and one that hardly moves does");
+}
+
+#[test]
+fn a_lane_that_gets_few_of_the_servers_waits_for_longer_and_is_served_as_fast() {
+    let mut shedding = Shedding::default();
+    shedding.began(at(0));
+    // Every tenth of the servers that become free, one each 10 ms.
+    for step in 1..=20 {
+        shedding.freed(10, Some(ms(100)), at(step * 100));
+    }
+    // Eight ahead: 900 ms, and 100 ms of service.
+    assert_eq!(shedding.judge(declared(999), 8, 10, at(2_000)), Verdict::Shed(ShedCause::Predicted));
+    assert_eq!(shedding.judge(declared(1_000), 8, 10, at(2_000)), Verdict::Wait(Some(at(2_900))));
 }

@@ -4,7 +4,8 @@ use crate::console::source::Source;
 use crate::control::ReactorSilent;
 use pooling::seam::ClientAddress;
 use pooling::snapshot::{
-    ClientRow, EventRow, HolderRow, LaneRow, LockRow, Overview, PoolCounters, PoolRow, ServerRow,
+    ClientRow, EventRow, HolderRow, LaneRow, LockRow, OverloadRow, Overview, PatienceRow, PoolCounters,
+    PoolRow, ServerRow,
 };
 use settings::pooler::PoolerConfig;
 use std::sync::Arc;
@@ -33,6 +34,7 @@ pub(crate) fn pool_row(database: &str, user: &str) -> PoolRow {
         sv_behind_lock: 0,
         failure: None,
         since_last_answer: None,
+        overload: OverloadRow::default(),
         counters: PoolCounters::default(),
     }
 }
@@ -178,6 +180,7 @@ pub(crate) struct Rows {
     pub(crate) events: Vec<EventRow>,
     pub(crate) lanes: Vec<LaneRow>,
     pub(crate) locks: Vec<LockRow>,
+    pub(crate) patience: Vec<PatienceRow>,
     pub(crate) config: Option<Arc<PoolerConfig>>,
     pub(crate) shutting_down: bool,
     pub(crate) silent: bool,
@@ -216,6 +219,10 @@ impl Source for Rows {
 
     async fn locks(&self) -> Result<Vec<LockRow>, ReactorSilent> {
         self.answer(self.locks.clone())
+    }
+
+    async fn patience(&self) -> Result<Vec<PatienceRow>, ReactorSilent> {
+        self.answer(self.patience.clone())
     }
 
     async fn overview(&self) -> Result<Overview, ReactorSilent> {

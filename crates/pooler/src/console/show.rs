@@ -2,6 +2,7 @@
 
 mod config;
 mod events;
+mod guard;
 mod holders;
 mod lanes;
 mod locks;
@@ -13,6 +14,7 @@ mod tests;
 
 pub(super) use config::config;
 pub(super) use events::events;
+pub(super) use guard::{overloads, patience};
 pub(super) use holders::holders;
 pub(super) use lanes::lanes;
 pub(super) use locks::locks;
@@ -26,7 +28,7 @@ use pooling::seam::ClientAddress;
 
 /// SHOW HELP: a notice, as PgBouncer sends it.
 pub(super) fn help(out: &mut Vec<u8>) {
-    const USAGE: &str = "\n\tSHOW HELP|CONFIG|POOLS|CLIENTS|SERVERS|HOLDERS|EVENTS|LANES|LOCKS|VERSION\
+    const USAGE: &str = "\n\tSHOW HELP|CONFIG|POOLS|CLIENTS|SERVERS|HOLDERS|EVENTS|LANES|LOCKS|OVERLOAD|PATIENCE|VERSION\
         \n\tSHOW STATS|STATS_TOTALS|STATS_AVERAGES\
         \n\tRELOAD";
     let usage = ErrorFields {

@@ -1,7 +1,9 @@
 //! Where the console, the metrics page and the health page look.
 
 use crate::control::{EngineHandle, ReactorSilent};
-use pooling::snapshot::{ClientRow, EventRow, HolderRow, LaneRow, LockRow, Overview, PoolRow, ServerRow};
+use pooling::snapshot::{
+    ClientRow, EventRow, HolderRow, LaneRow, LockRow, Overview, PatienceRow, PoolRow, ServerRow,
+};
 use settings::pooler::PoolerConfig;
 use std::future::Future;
 use std::sync::Arc;
@@ -25,6 +27,8 @@ pub trait Source: Send + Sync + 'static {
     fn lanes(&self) -> impl Future<Output = Result<Vec<LaneRow>, ReactorSilent>> + Send;
     /// The pools whose servers pile up behind a lock.
     fn locks(&self) -> impl Future<Output = Result<Vec<LockRow>, ReactorSilent>> + Send;
+    /// What has been learnt of callers who have not declared their patience.
+    fn patience(&self) -> impl Future<Output = Result<Vec<PatienceRow>, ReactorSilent>> + Send;
     /// Everything for metrics and health.
     fn overview(&self) -> impl Future<Output = Result<Overview, ReactorSilent>> + Send;
     /// The configuration that runs.
@@ -58,6 +62,10 @@ impl Source for EngineHandle {
 
     async fn locks(&self) -> Result<Vec<LockRow>, ReactorSilent> {
         Self::locks(self).await
+    }
+
+    async fn patience(&self) -> Result<Vec<PatienceRow>, ReactorSilent> {
+        Self::patience(self).await
     }
 
     async fn overview(&self) -> Result<Overview, ReactorSilent> {

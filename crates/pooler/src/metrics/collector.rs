@@ -4,7 +4,7 @@ mod lanes;
 
 use super::ProcessFacts;
 use super::fold::{MAX_LABELLED_POOLS, fold};
-use overload::LatencyHistogram;
+use overload::{LatencyHistogram, PatienceSource, ShedCause};
 use pooling::close_cause::CloseCause;
 use pooling::snapshot::{Overview, PoolCounters, PoolRow};
 use prometheus_client::collector::Collector;
@@ -38,6 +38,7 @@ impl Collector for OverviewCollector {
         servers(&mut families)?;
         work(&mut families)?;
         lanes::lanes(&mut families, &self.overview.lanes)?;
+        overload(&mut families)?;
         trouble(&mut families)
     }
 }
@@ -148,6 +149,35 @@ fn work(to: &mut Families<'_, '_>) -> fmt::Result {
     to.counter_seconds("transaction_time", "Time in transactions", |counters| counters.xact_time_us)?;
     to.histogram("wait", "From joining the line to getting a server", |counters| &counters.wait)?;
     to.histogram("query", "From sending a query to its ReadyForQuery", |counters| &counters.query)
+}
+
+fn overload(to: &mut Families<'_, '_>) -> fmt::Result {
+    to.gauge("overloaded", "1 while the line of the pool stands", |pool| {
+        u64::from(pool.overload.overloaded.is_some())
+    })?;
+    let help =
+        "Requests that were not started since their callers would not have waited long enough, by cause";
+    to.counter_by("shed", help, "cause", |counters| by_cause(&counters.shed))?;
+    let help = "Requests that would not have been started with overload_policy = on, by cause";
+    to.counter_by("would_shed", help, "cause", |counters| by_cause(&counters.would_shed))?;
+    let help = "How long somebody would wait who joined the line now, for pools with waiters";
+    to.seconds("predicted_wait", help, |pool| pool.overload.predicted_wait.filter(|_| pool.cl_waiting > 0))?;
+    let help = "The last patience of somebody who waited, by how it was known";
+    let pools = to.pools;
+    let mut family = to.family("patience", help, Some(&Unit::Seconds), MetricType::Gauge)?;
+    for pool in pools {
+        for (source, patience) in PatienceSource::ALL.iter().zip(pool.overload.patience) {
+            if let Some(patience) = patience {
+                let labels = Labels::with(pool, "source", source.label());
+                family.encode_family(&labels)?.encode_gauge(&patience.as_secs_f64())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn by_cause(counts: &[u64; ShedCause::COUNT]) -> Vec<(&'static str, u64)> {
+    ShedCause::ALL.iter().map(|cause| (cause.label(), counts[*cause as usize])).collect()
 }
 
 fn trouble(to: &mut Families<'_, '_>) -> fmt::Result {

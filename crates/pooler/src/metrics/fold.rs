@@ -42,6 +42,8 @@ fn add(sum: &mut PoolRow, pool: PoolRow) {
     sum.pool_size += pool.pool_size;
     sum.maxwait = sum.maxwait.max(pool.maxwait);
     sum.since_last_answer = later(sum.since_last_answer, pool.since_last_answer);
+    sum.overload.overloaded = sum.overload.overloaded.max(pool.overload.overloaded);
+    sum.overload.predicted_wait = sum.overload.predicted_wait.max(pool.overload.predicted_wait);
     if pool.failure.as_ref().map(|failure| failure.2) > sum.failure.as_ref().map(|failure| failure.2) {
         sum.failure = pool.failure;
     }
@@ -84,6 +86,10 @@ fn add_counters(sum: &mut PoolRow, counters: &pooling::snapshot::PoolCounters) {
     }
     add_by_label(&mut sums.server_open_failures, &counters.server_open_failures);
     add_by_label(&mut sums.lock_actions, &counters.lock_actions);
+    let shed = sums.shed.iter_mut().zip(counters.shed);
+    for (sum, count) in shed.chain(sums.would_shed.iter_mut().zip(counters.would_shed)) {
+        *sum = sum.saturating_add(count);
+    }
     sums.wait.add(&counters.wait);
     sums.query.add(&counters.query);
     sums.login.add(&counters.login);

@@ -82,6 +82,10 @@ fn busy_pool() -> PoolRow {
     pool.counters.server_open_failures = vec![("refused", 5)];
     pool.counters.server_closes[CloseCause::Lifetime as usize] = 6;
     pool.counters.departure_cancels = 7;
+    pool.counters.shed = [11, 0, 12];
+    pool.counters.would_shed = [0, 13, 0];
+    pool.overload.overloaded = Some(Duration::from_secs(2));
+    pool.overload.patience = [Some(Duration::from_secs(5)), None, Some(Duration::from_millis(300))];
     pool.counters.wait.record(Duration::from_millis(3));
     pool.counters.wait.record(Duration::from_secs(900));
     pool
@@ -108,6 +112,12 @@ fn a_busy_pool_is_seen_in_every_respect() {
         (r#"server_open_failures_total{cause="refused",database="app",user="web"}"#, 5.0),
         (r#"server_closes_total{cause="lifetime",database="app",user="web"}"#, 6.0),
         (r#"cancels_total{client="gone",database="app",user="web"}"#, 7.0),
+        (r#"shed_total{cause="predicted",database="app",user="web"}"#, 11.0),
+        (r#"shed_total{cause="standing",database="app",user="web"}"#, 12.0),
+        (r#"would_shed_total{cause="deadline",database="app",user="web"}"#, 13.0),
+        (r#"overloaded{database="app",user="web"}"#, 1.0),
+        (r#"patience_seconds{database="app",source="declared",user="web"}"#, 5.0),
+        (r#"patience_seconds{database="app",source="learnt",user="web"}"#, 0.3),
         (r#"client_received_bytes_total{database="app",user="web"}"#, 1_000.0),
         (r#"transaction_time_seconds_total{database="app",user="web"}"#, 2.5),
         (r#"wait_seconds_count{database="app",user="web"}"#, 2.0),

@@ -126,6 +126,7 @@ impl Dispatch {
                 drop(answer.send(rows));
             }
             Ask::Holders(answer) => drop(answer.send(engine.holder_rows())),
+            Ask::Patience(answer) => drop(answer.send(engine.patience_rows())),
             Ask::Events(answer) => drop(answer.send(engine.event_rows())),
             Ask::Lanes(answer) => drop(answer.send(engine.lane_rows())),
             Ask::Locks(answer) => drop(answer.send(engine.lock_rows())),

@@ -31,6 +31,8 @@ impl Engine {
         match self.clients.find(target).map(|client| &client.state) {
             Some(ClientState::Waiting(ticket)) => {
                 let ticket = *ticket;
+                // Drivers ask for this when the caller's time is up.
+                self.learn_from_departure(target);
                 if let Some(pool) = self.clients.find(target).and_then(|client| client.pool) {
                     self.pool_mut(pool).line.remove(ticket);
                     self.update_need(pool);

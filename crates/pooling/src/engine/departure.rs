@@ -53,6 +53,9 @@ impl Engine {
         farewell: Option<&[u8]>,
         reason: &str,
     ) {
+        if farewell.is_none() {
+            self.learn_from_departure(id);
+        }
         let Some(client) = self.clients.remove(id) else { return };
         if let Some(farewell) = farewell.filter(|_| !self.is_inside_message(&client.state)) {
             transport.send(id.into(), &[farewell]);

@@ -39,6 +39,8 @@ impl Engine {
             return self.refuse_request(transport, id, &error);
         };
         client.state = ClientState::Waiting(ticket);
+        self.note_joined(id, pool_id);
+        let Some(client) = self.clients.find(id) else { return };
         if client.held.len() >= self.config.general.waiter_buffer {
             transport.set_reading(id.into(), false);
         }
@@ -49,6 +51,7 @@ impl Engine {
         self.refill(transport, pool_id);
         self.refuse_if_hopeless(transport, pool_id);
         self.arm_pool(pool_id);
+        self.judge_joined(transport, id);
     }
 
     /// A server that may be used at once. Those that are too old are closed, those that were idle for long are tested
@@ -133,9 +136,7 @@ impl Engine {
         if let Some(cause) = self.reason_to_close(id) {
             return self.close_server(transport, id, cause);
         }
-        let pool = self.pool_mut(pool_id);
-        let servers = pool.live();
-        let Some((client, queued_at)) = pool.line.pop_next(servers) else {
+        let Some((client, queued_at)) = self.next_in_line(pool_id) else {
             self.move_server(id, ServerState::Idle);
             self.arm_server_idle(id);
             self.watch_stats();

@@ -147,6 +147,18 @@ impl Engine {
                 return false;
             }
         }
+        match Self::take_patience(&mut startup.parameters) {
+            Ok(declared_ms) => {
+                if let Some(client) = self.clients.find_mut(id) {
+                    client.patience.declared_ms = declared_ms;
+                }
+            }
+            Err(text) => {
+                let farewell = texts::fatal(texts::INVALID_PARAMETER_VALUE, &text);
+                self.dismiss_client(transport, id, &farewell, &text);
+                return false;
+            }
+        }
         if startup.must_negotiate() {
             let mut negotiation = Vec::new();
             backend::negotiate_protocol_version(

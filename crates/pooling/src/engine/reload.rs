@@ -36,6 +36,7 @@ impl Engine {
         if lanes_changed {
             self.change_lanes();
         }
+        self.settle_overload_policy(lanes_changed);
         // Once for all pools, of which there may be thousands.
         let mut members = self.members();
         for (id, old) in before {

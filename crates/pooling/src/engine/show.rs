@@ -70,6 +70,7 @@ impl Engine {
                 (failure.last.cause.label(), failure.last.client_text.clone(), now.since(failure.since))
             }),
             since_last_answer: pool.answered_at.map(|at| now.since(at)),
+            overload: self.overload_row(pool),
             counters: pool.counters.clone(),
         }
     }
@@ -232,6 +233,6 @@ impl Engine {
     }
 }
 
-fn application_name(parameters: &Tracked) -> Arc<str> {
+pub(super) fn application_name(parameters: &Tracked) -> Arc<str> {
     parameters.value(APPLICATION_NAME).cloned().unwrap_or_else(|| Arc::from(""))
 }

@@ -5,6 +5,7 @@ use crate::connection::ClientId;
 use crate::markers::is_parameter_name;
 use crate::parameters::{MAX_FURTHER, MAX_VALUE_BYTES, Tracked};
 use crate::seam::ClientAddress;
+use overload::patience::postgres_time;
 use pgwire::startup::{Startup, options};
 use std::sync::Arc;
 
@@ -19,6 +20,9 @@ const ONLY_AT_START: [&str; 8] = [
     "post_auth_delay",
     "session_preload_libraries",
 ];
+
+/// How long the caller waits for an answer. It is for the pooler; no server hears of it.
+const PATIENCE: &str = "holdfast.patience";
 
 /// The name under which both places of `ignore_startup_parameters` know the switches.
 const OPTIONS: &str = "options";
@@ -53,6 +57,24 @@ impl Engine {
             return Err(format!("too many startup parameters, at most {MAX_FURTHER} can be kept"));
         }
         Ok(wishes)
+    }
+
+    /// Takes what the client says of its patience out of its wishes; of several the last one holds, as in PostgreSQL.
+    /// Milliseconds; zero: it waits for as long as it takes.
+    ///
+    /// # Errors
+    /// It is no time; the text is for the client.
+    pub(super) fn take_patience(wishes: &mut Vec<(String, String)>) -> Result<Option<u32>, String> {
+        let mut declared = None;
+        for (_, value) in wishes.extract_if(.., |(name, _)| name.eq_ignore_ascii_case(PATIENCE)) {
+            let Some(patience) = postgres_time(&value) else {
+                return Err(format!("invalid value for parameter \"{PATIENCE}\": \"{value}\""));
+            };
+            // Less than a millisecond is not none.
+            let least = u32::from(!patience.is_zero());
+            declared = Some(u32::try_from(patience.as_millis()).unwrap_or(u32::MAX).max(least));
+        }
+        Ok(declared)
     }
 
     /// The set of what the client wishes.

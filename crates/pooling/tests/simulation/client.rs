@@ -46,12 +46,15 @@ pub struct Customer {
 }
 
 impl Customer {
-    pub fn new(number: usize) -> Self {
+    /// `wishes` are further start-up parameters.
+    pub fn new(number: usize, wishes: &str) -> Self {
         let mut body = 196_608u32.to_be_bytes().to_vec();
         body.extend(b"user\0u\0database\0db\0application_name\0");
         // Two application names: the pooler has to set the other one now and then.
         body.extend(format!("app{}", number % 2).as_bytes());
-        body.extend(b"\0\0");
+        body.extend(b"\0");
+        body.extend(wishes.as_bytes());
+        body.extend(b"\0");
         let mut outbox = VecDeque::from(u32::try_from(body.len() + 4).expect("short").to_be_bytes().to_vec());
         outbox.extend(body);
         Self {

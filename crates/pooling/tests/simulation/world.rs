@@ -33,6 +33,8 @@ pub struct Scenario {
     pub sessions: bool,
     /// A reserve, resets after each transaction, servers that are replaced in the middle of a session, notices.
     pub limits: bool,
+    /// Clients that wait only so long, and any overload policy.
+    pub overload: bool,
 }
 
 pub struct World {
@@ -148,7 +150,12 @@ impl World {
         let address =
             ClientAddress::Tcp { peer: ([127, 0, 0, 1], 1).into(), local: ([127, 0, 0, 1], 6432).into() };
         let id = self.engine.accept(&mut self.wire, address).expect("room for a client");
-        self.customers.insert(id, Customer::new(self.next_customer));
+        let patience = match self.next_customer % 3 {
+            0 if self.scenario.overload => "holdfast.patience\x0020ms\0",
+            1 if self.scenario.overload => "holdfast.patience\x000.2s\0",
+            _ => "",
+        };
+        self.customers.insert(id, Customer::new(self.next_customer, patience));
         self.next_customer += 1;
     }
 
@@ -532,13 +539,14 @@ fn settings_at_random(random: &mut Random, scenario: &Scenario) -> Arc<PoolerCon
     } else {
         (0, String::new())
     };
+    let overload = if scenario.overload { ["on", "on", "observe", "off"][random.below(4)] } else { "off" };
     let size = POOL_SIZE - reserve;
     let text = format!(
         "[databases]\ndb = host=127.0.0.{host} user=u\n[pgbouncer]\nlisten_addr = 127.0.0.1\nauth_type = any\npool_mode = {mode}\n\
          default_pool_size = {size}\nreserve_pool_size = {reserve}\nquery_wait_timeout = 120\nlog_connections = 0\nlog_disconnections = 0\n\
          log_stats = 0\nlog_pooler_errors = 0\nserver_check_delay = {check_delay}\nserver_lifetime = {lifetime}\n\
          client_disconnect = {policy}\nwaiter_buffer = {buffer}\nmin_pool_size = {minimum}\n\
-         max_prepared_statements = {statements}\n{further}"
+         max_prepared_statements = {statements}\noverload_policy = {overload}\n{further}"
     );
     Arc::new(settings::pooler::parse_ini(&text).expect("the simulation's configuration").config)
 }

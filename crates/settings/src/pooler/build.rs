@@ -2,8 +2,8 @@
 
 use super::apply::{Places, Scope, apply, apply_defaults, refused};
 use super::model::{
-    AuthType, ClientDisconnect, General, Keepalive, LockPileup, LogFormat, PoolMode, PoolerConfig, Secret,
-    SessionState, UserSettings,
+    AuthType, ClientDisconnect, General, Keepalive, LockPileup, LogFormat, OverloadPolicy, PoolMode,
+    PoolerConfig, Secret, SessionState, UserSettings,
 };
 use super::tls::Tls;
 use super::value::Refusal;
@@ -216,6 +216,7 @@ fn blank() -> General {
         session_state: SessionState::Pin,
         lock_pileup: LockPileup::Off,
         lock_pileup_grace: Duration::ZERO,
+        overload_policy: OverloadPolicy::Off,
         client_write_timeout: Duration::ZERO,
         client_message_timeout: Duration::ZERO,
         waiter_buffer: 0,

@@ -82,6 +82,29 @@ pub enum SessionState {
     Refuse,
 }
 
+/// What is done while a pool has more to do than it can (`overload_policy`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OverloadPolicy {
+    /// Nothing: first come, first served. PgBouncer's way.
+    Off,
+    /// It is counted who would have been told to go.
+    Observe,
+    /// Whoever cannot be served within its patience is told so, and the newest is served first while the line stands.
+    On,
+}
+
+impl OverloadPolicy {
+    /// The value of the setting.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Observe => "observe",
+            Self::On => "on",
+        }
+    }
+}
+
 /// A secret of `auth_file` or of a `[databases]` line. Its `Debug` never shows the secret.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Secret {
@@ -286,6 +309,8 @@ pub struct General {
     pub lock_pileup: LockPileup,
     /// How long they may stand there first.
     pub lock_pileup_grace: Duration,
+    /// What is done while a pool has more to do than it can.
+    pub overload_policy: OverloadPolicy,
     /// While others wait: longest time that a client may refuse to read its result.
     pub client_write_timeout: Duration,
     /// While others wait: longest time for the rest of a half-sent message.

@@ -99,6 +99,7 @@ lock_pileup = cancel-waiting-ddl
 reserve_pool_timeout = 1
 query_wait_notify = 2
 pool_idle_timeout = 1h
+overload_policy = on
 ";
     let toml = r#"
 [pooler]

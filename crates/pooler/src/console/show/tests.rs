@@ -164,3 +164,39 @@ fn show_events_tells_what_happened_how_often_and_when_to_the_millisecond() {
     assert_eq!((shown.value(0, "count"), shown.value(0, "database")), (Some("12"), Some("app")));
     assert_eq!(kind(&shown.columns, "count"), oid::INT8);
 }
+
+#[test]
+fn show_overload_tells_how_the_line_stands_and_who_was_told_to_go() {
+    let mut pool = pool_row("app", "web");
+    pool.cl_waiting = 40;
+    pool.overload.policy = "on";
+    pool.overload.overloaded = Some(Duration::from_millis(2_500));
+    pool.overload.service = Some(Duration::from_millis(50));
+    pool.overload.predicted_wait = Some(Duration::from_millis(102));
+    pool.overload.patience = [Some(Duration::from_secs(5)), None, None];
+    pool.counters.shed = [7, 8, 9];
+    pool.counters.would_shed = [0, 0, 3];
+    let shown = result(|out| overloads(out, &[pool, pool_row("other", "web")]));
+    let value = |name| shown.value(0, name);
+    assert_eq!((value("policy"), value("overloaded_ms")), (Some("on"), Some("2500")));
+    assert_eq!((value("cl_waiting"), value("service_us")), (Some("40"), Some("50000")));
+    assert_eq!(value("predicted_wait_ms"), Some("102"));
+    assert_eq!((value("patience_declared_ms"), value("patience_learnt_ms")), (Some("5000"), None));
+    assert_eq!((value("shed_predicted"), value("shed_deadline")), (Some("7"), Some("8")));
+    assert_eq!((value("shed_standing"), value("would_shed_standing")), (Some("9"), Some("3")));
+    assert_eq!((shown.value(1, "policy"), shown.value(1, "overloaded_ms")), (Some("off"), None));
+}
+
+#[test]
+fn show_patience_tells_what_was_learnt_of_whom() {
+    let row = pooling::snapshot::PatienceRow {
+        database: "app".into(),
+        user: "web".into(),
+        application_name: "checkout".into(),
+        patience: Duration::from_millis(4_980),
+        samples: 12,
+    };
+    let shown = result(|out| patience(out, &[row]));
+    assert_eq!(shown.value(0, "application_name"), Some("checkout"));
+    assert_eq!((shown.value(0, "patience_ms"), shown.value(0, "samples")), (Some("4980"), Some("12")));
+}

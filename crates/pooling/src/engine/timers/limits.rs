@@ -29,6 +29,9 @@ impl Engine {
     pub(super) fn check_client(&mut self, transport: &mut impl Transport, id: ClientId) -> Option<Moment> {
         let client = self.clients.find(id)?;
         let Some(pool_id) = client.pool else { return self.check_login(transport, id) };
+        if matches!(client.state, ClientState::Waiting(_)) {
+            return self.check_waiter(transport, id);
+        }
         let now = self.now;
         let others_wait = !self.pool(pool_id).line.is_empty();
         let mut next: Option<Moment> = None;
