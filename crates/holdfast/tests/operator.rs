@@ -32,6 +32,8 @@ mod pool_limits;
 mod psql;
 #[path = "operator/reload.rs"]
 mod reload;
+#[path = "operator/server_budget.rs"]
+mod server_budget;
 #[path = "operator/server_logins.rs"]
 mod server_logins;
 #[path = "operator/session_state.rs"]

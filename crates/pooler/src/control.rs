@@ -8,7 +8,7 @@ use crate::tls::TlsContext;
 use inbox::Inbox;
 use pooling::Shutdown;
 use pooling::snapshot::{
-    ClientRow, EventRow, HolderRow, LaneRow, LockRow, Overview, PatienceRow, PoolRow, ServerRow,
+    BudgetRow, ClientRow, EventRow, HolderRow, LaneRow, LockRow, Overview, PatienceRow, PoolRow, ServerRow,
 };
 use settings::pooler::PoolerConfig;
 use std::sync::Arc;
@@ -29,6 +29,8 @@ pub enum Ask {
     Servers(oneshot::Sender<Vec<ServerRow>>),
     /// The live clients that hold a server without using it.
     Holders(oneshot::Sender<Vec<HolderRow>>),
+    /// One row per server with a budget.
+    Budgets(oneshot::Sender<Vec<BudgetRow>>),
     /// What has happened lately.
     Events(oneshot::Sender<Vec<EventRow>>),
     /// One row per lane of each pool.
@@ -94,6 +96,14 @@ impl EngineHandle {
     /// [`ReactorSilent`].
     pub async fn holders(&self) -> Result<Vec<HolderRow>, ReactorSilent> {
         self.ask(Ask::Holders).await
+    }
+
+    /// One row per server with a budget.
+    ///
+    /// # Errors
+    /// [`ReactorSilent`].
+    pub async fn budgets(&self) -> Result<Vec<BudgetRow>, ReactorSilent> {
+        self.ask(Ask::Budgets).await
     }
 
     /// What has happened lately, in the order in which it began.

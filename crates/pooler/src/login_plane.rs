@@ -3,6 +3,7 @@
 //! Every request of the engine is answered exactly once through the reactor's inbox. Tasks are counted and bounded;
 //! one that panics ends the process, since its answer would be missing for ever.
 
+mod budget;
 mod cancel;
 mod connect_query;
 mod dial;
@@ -18,6 +19,7 @@ mod verifier;
 
 use crate::console::{ConsoleContext, ConsoleSession, ConsoleStream, serve as serve_console};
 use crate::control::inbox::{Inbox, Letter};
+use budget::Controls;
 use dial::Resolver;
 use locks::Lookers;
 use pooling::seam::ClientAddress;
@@ -45,6 +47,8 @@ pub(crate) struct LoginPlane {
     console: Arc<ConsoleContext>,
     resolver: Resolver,
     lookers: Lookers,
+    /// Control connections of servers' budgets.
+    controls: Controls,
     /// Each owes the reactor an answer.
     tasks: JoinSet<()>,
     sessions: JoinSet<()>,
@@ -62,6 +66,7 @@ impl LoginPlane {
             console,
             resolver: Resolver::default(),
             lookers: Lookers::default(),
+            controls: Controls::default(),
             tasks: JoinSet::new(),
             sessions: JoinSet::new(),
         }
@@ -107,6 +112,14 @@ impl LoginPlane {
                     });
                 });
             }
+            Request::Budget(order, way) => {
+                let (resolver, controls) = (self.resolver.clone(), self.controls.clone());
+                self.tasks.spawn(async move {
+                    let look = controls.carry_out(&order, &way, &resolver).await;
+                    inbox.answer(order.answer(look));
+                });
+            }
+            Request::LeaveBudget(address) => self.controls.leave(&address),
             Request::Cancel(request, tls) => {
                 let resolver = self.resolver.clone();
                 self.tasks.spawn(async move {

@@ -4,6 +4,7 @@
 
 mod addresses;
 mod answer;
+mod budget;
 mod cancel;
 mod caps;
 mod client_limits;
@@ -43,7 +44,7 @@ use crate::statements::Statements;
 use overload::Moment;
 use overload::patience::learnt::LearntPatience;
 use pgwire::scram::{DEFAULT_ITERATIONS, MockSecret, Verifier};
-use settings::pooler::PoolerConfig;
+use settings::pooler::{BudgetSettings, PoolerConfig};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -72,6 +73,9 @@ pub struct Engine {
     unused_pools: BTreeSet<(Moment, PoolId)>,
     addresses: addresses::Addresses,
     caps: caps::Caps,
+    /// The terms of each server's budget, as they were at the start; none without one.
+    budget_terms: Option<::budget::Terms>,
+    budget_settings: BudgetSettings,
     client_counts: client_limits::ClientCounts,
     /// Servers that were ever opened: spreads their lifetimes.
     servers_opened: u64,
@@ -134,6 +138,7 @@ impl Engine {
     /// An engine without connections. `descriptor_limit` is how many clients the process's descriptors allow.
     #[must_use]
     pub fn new(config: Arc<PoolerConfig>, descriptor_limit: usize, now: Moment) -> Self {
+        let budget_settings = config.general.budget.clone();
         Self {
             now,
             config,
@@ -146,6 +151,8 @@ impl Engine {
             unused_pools: BTreeSet::new(),
             addresses: addresses::Addresses::default(),
             caps: caps::Caps::default(),
+            budget_terms: budget::terms_of(&budget_settings),
+            budget_settings,
             client_counts: client_limits::ClientCounts::default(),
             servers_opened: 0,
             keys: HashMap::new(),

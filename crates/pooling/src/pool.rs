@@ -28,7 +28,7 @@ pub(crate) struct Pool {
     pub(crate) user: Arc<str>,
     pub(crate) target: Arc<Target>,
     pub(crate) address: AddressIndex,
-    pub(crate) caps: [Option<CapIndex>; 2],
+    pub(crate) caps: [Option<CapIndex>; 3],
     pub(crate) settings: PoolSettings,
     /// What a client's login proved, for a server that keeps the same verifier.
     pub(crate) learnt: Option<ScramKeys>,
@@ -109,7 +109,7 @@ impl Pool {
             user,
             target,
             address,
-            caps: [None, None],
+            caps: [None; 3],
             settings,
             learnt: None,
             idle: VecDeque::new(),

@@ -4,6 +4,7 @@
 //! [`Transport`]. Nothing here names a socket, so the same rules run under epoll, under io_uring, and in virtual time.
 
 use crate::connection::{ClientId, ConnectionId, PoolId};
+use budget::{Look, Order};
 use locks::{Action, Ours, PileUp, Policy};
 use overload::cause::Cause;
 use pgwire::scram::{ChannelBinding, ScramKeys, Verifier};
@@ -48,6 +49,9 @@ pub trait Transport {
 
     /// Looks at a server's locks, and does what the policy says; `Engine::on_locks_seen` answers, once.
     fn look_at_locks(&mut self, request: LookAtLocks);
+
+    /// Has an order carried out by the control connection of a server's budget; `Engine::on_budget` answers an order, once.
+    fn ask_budget(&mut self, request: BudgetRequest);
 
     /// Derives a SCRAM verifier from a password, which costs milliseconds; `Engine::on_verifier` answers, once.
     fn derive_verifier(&mut self, request: DeriveVerifier);
@@ -254,6 +258,33 @@ impl ActOutcome {
             Self::Failed => "failed",
         }
     }
+}
+
+/// Asks something of the control connection of a server's budget.
+#[derive(Clone, Debug)]
+pub enum BudgetRequest {
+    /// Carry out an order, on a session to this target. Without an answer within the limit the session is given up.
+    Carry {
+        /// Where and as whom.
+        target: Arc<Target>,
+        /// What to do.
+        order: Order,
+        /// Longest time for it, a login included.
+        limit: Duration,
+    },
+    /// Nothing is needed of that server any more: end the session, which gives back what it holds.
+    Leave(ServerAddress),
+}
+
+/// The answer to [`BudgetRequest::Carry`].
+#[derive(Clone, Debug)]
+pub struct BudgetAnswer {
+    /// Which server's budget.
+    pub address: ServerAddress,
+    /// Which order.
+    pub id: u64,
+    /// What was seen; or why there is no session any more.
+    pub look: Result<Look, OpenFailure>,
 }
 
 /// Asks for a SCRAM verifier.

@@ -4,7 +4,8 @@ use crate::client::NEVER;
 use crate::close_cause::CloseCause;
 use crate::connection::{ClientId, PoolId};
 use crate::parameters::Tracked;
-use crate::seam::OpenedServer;
+use crate::pool::AddressIndex;
+use crate::seam::{OpenedServer, Target};
 use crate::statements::{Again, ClientStatements, ServerStatements};
 use crate::watch::{Found, Inquiry, Watch};
 use overload::Moment;
@@ -16,6 +17,8 @@ use std::sync::Arc;
 /// A server connection that has logged in.
 pub(crate) struct Server {
     pub(crate) pool: PoolId,
+    /// Where it was opened and as whom, whatever a reload makes of its pool.
+    pub(crate) origin: ServerOrigin,
     pub(crate) state: ServerState,
     pub(crate) replies: ReplyQueue,
     /// Whether clients' prepared statements are kept track of: as the pool's rules were when it was opened. When they
@@ -75,6 +78,13 @@ pub(crate) struct Server {
     /// The error that answered a query of our own.
     pub(crate) own_error: Option<ErrorFields>,
     pub(crate) armed_at: Moment,
+}
+
+/// Where a connection goes, and as whom.
+#[derive(Clone, Debug)]
+pub(crate) struct ServerOrigin {
+    pub(crate) address: AddressIndex,
+    pub(crate) target: Arc<Target>,
 }
 
 /// What a session holds is being asked.
@@ -149,9 +159,16 @@ pub(crate) enum CleaningStep {
 }
 
 impl Server {
-    pub(crate) fn new(pool: PoolId, opened: &OpenedServer, parameters: Arc<Tracked>, now: Moment) -> Self {
+    pub(crate) fn new(
+        pool: PoolId,
+        origin: ServerOrigin,
+        opened: &OpenedServer,
+        parameters: Arc<Tracked>,
+        now: Moment,
+    ) -> Self {
         Self {
             pool,
+            origin,
             state: ServerState::Idle,
             replies: ReplyQueue::new(),
             translates_statements: false,

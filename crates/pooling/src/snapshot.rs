@@ -320,9 +320,37 @@ pub struct LockRow {
     pub waiting: usize,
 }
 
+/// The budget of one database server: SHOW BUDGET.
+#[derive(Clone, Debug)]
+pub struct BudgetRow {
+    /// Where the server listens.
+    pub address: String,
+    /// How the lease stands.
+    pub lease: budget::LeaseView,
+    /// Further connections that its pools could use now.
+    pub wanted: usize,
+    /// Roles and databases that have been found full.
+    pub estimates: Vec<EstimateRow>,
+}
+
+/// What a role or a database has been seen to carry.
+#[derive(Clone, Debug)]
+pub struct EstimateRow {
+    /// `role` or `database`.
+    pub kind: &'static str,
+    /// Its name on the server.
+    pub name: String,
+    /// The most that is opened now.
+    pub limit: usize,
+    /// Connections that count.
+    pub used: usize,
+}
+
 /// Everything for metrics and health.
 #[derive(Clone, Debug)]
 pub struct Overview {
+    /// Budgets of database servers; none without `server_budget`.
+    pub budgets: Vec<BudgetRow>,
     /// All pools.
     pub pools: Vec<PoolRow>,
     /// Clients, those in login included.

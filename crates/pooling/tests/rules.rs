@@ -7,6 +7,8 @@
 mod back_pressure;
 #[path = "rules/bench.rs"]
 mod bench;
+#[path = "rules/budget.rs"]
+mod budget_of_server;
 #[path = "rules/departures.rs"]
 mod departures;
 #[path = "rules/events.rs"]

@@ -18,6 +18,7 @@ pub(super) enum Command {
 /// Results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Show {
+    Budget,
     Clients,
     Config,
     Events,
@@ -45,6 +46,7 @@ pub(super) enum Refusal {
 }
 
 const SHOWS: &[(&str, Show)] = &[
+    ("budget", Show::Budget),
     ("clients", Show::Clients),
     ("config", Show::Config),
     ("events", Show::Events),

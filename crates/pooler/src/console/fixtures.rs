@@ -4,8 +4,8 @@ use crate::console::source::Source;
 use crate::control::ReactorSilent;
 use pooling::seam::ClientAddress;
 use pooling::snapshot::{
-    ClientRow, EventRow, HolderRow, LaneRow, LockRow, OverloadRow, Overview, PatienceRow, PoolCounters,
-    PoolRow, ServerRow,
+    BudgetRow, ClientRow, EventRow, HolderRow, LaneRow, LockRow, OverloadRow, Overview, PatienceRow,
+    PoolCounters, PoolRow, ServerRow,
 };
 use settings::pooler::PoolerConfig;
 use std::sync::Arc;
@@ -50,6 +50,7 @@ pub(crate) fn overview(pools: Vec<PoolRow>) -> Overview {
         logins_refused: 0,
         probes: 0,
         protocol_errors: 0,
+        budgets: Vec::new(),
         lanes: Vec::new(),
         shutting_down: false,
     }
@@ -125,6 +126,28 @@ pub(crate) fn event_row(database: &str, user: &str) -> EventRow {
     }
 }
 
+/// A budget that is used up.
+pub(crate) fn budget_row(address: &str) -> BudgetRow {
+    let terms = budget::Terms {
+        size: budget::Size::Connections(30),
+        reserved: 5,
+        chunk: 4,
+        settle: Duration::from_millis(500),
+    };
+    let lease = budget::Lease::new(terms, overload::Moment::ORIGIN).view(overload::Moment::ORIGIN);
+    BudgetRow {
+        address: address.to_owned(),
+        lease: budget::LeaseView { used: 12, places: 12, usable: 11, losses: 2, ..lease },
+        wanted: 7,
+        estimates: vec![pooling::snapshot::EstimateRow {
+            kind: "role",
+            name: "app".to_owned(),
+            limit: 9,
+            used: 8,
+        }],
+    }
+}
+
 /// A lane in which somebody waits.
 pub(crate) fn lane_row(database: &str, user: &str, lane: &str) -> LaneRow {
     LaneRow {
@@ -177,6 +200,7 @@ pub(crate) struct Rows {
     pub(crate) clients: Vec<ClientRow>,
     pub(crate) servers: Vec<ServerRow>,
     pub(crate) holders: Vec<HolderRow>,
+    pub(crate) budgets: Vec<BudgetRow>,
     pub(crate) events: Vec<EventRow>,
     pub(crate) lanes: Vec<LaneRow>,
     pub(crate) locks: Vec<LockRow>,
@@ -207,6 +231,10 @@ impl Source for Rows {
 
     async fn holders(&self) -> Result<Vec<HolderRow>, ReactorSilent> {
         self.answer(self.holders.clone())
+    }
+
+    async fn budgets(&self) -> Result<Vec<BudgetRow>, ReactorSilent> {
+        self.answer(self.budgets.clone())
     }
 
     async fn events(&self) -> Result<Vec<EventRow>, ReactorSilent> {

@@ -1,5 +1,6 @@
 //! The results of SHOW, each from the rows of one moment.
 
+mod budget;
 mod config;
 mod events;
 mod guard;
@@ -12,6 +13,7 @@ mod stats;
 #[cfg(test)]
 mod tests;
 
+pub(super) use budget::budget;
 pub(super) use config::config;
 pub(super) use events::events;
 pub(super) use guard::{overloads, patience};
@@ -28,7 +30,7 @@ use pooling::seam::ClientAddress;
 
 /// SHOW HELP: a notice, as PgBouncer sends it.
 pub(super) fn help(out: &mut Vec<u8>) {
-    const USAGE: &str = "\n\tSHOW HELP|CONFIG|POOLS|CLIENTS|SERVERS|HOLDERS|EVENTS|LANES|LOCKS|OVERLOAD|PATIENCE|VERSION\
+    const USAGE: &str = "\n\tSHOW HELP|CONFIG|POOLS|CLIENTS|SERVERS|HOLDERS|BUDGET|EVENTS|LANES|LOCKS|OVERLOAD|PATIENCE|VERSION\
         \n\tSHOW STATS|STATS_TOTALS|STATS_AVERAGES\
         \n\tRELOAD";
     let usage = ErrorFields {

@@ -2,7 +2,7 @@
 
 use crate::control::{EngineHandle, ReactorSilent};
 use pooling::snapshot::{
-    ClientRow, EventRow, HolderRow, LaneRow, LockRow, Overview, PatienceRow, PoolRow, ServerRow,
+    BudgetRow, ClientRow, EventRow, HolderRow, LaneRow, LockRow, Overview, PatienceRow, PoolRow, ServerRow,
 };
 use settings::pooler::PoolerConfig;
 use std::future::Future;
@@ -21,6 +21,8 @@ pub trait Source: Send + Sync + 'static {
     fn servers(&self) -> impl Future<Output = Result<Vec<ServerRow>, ReactorSilent>> + Send;
     /// The live clients that hold a server without using it.
     fn holders(&self) -> impl Future<Output = Result<Vec<HolderRow>, ReactorSilent>> + Send;
+    /// One row per server with a budget.
+    fn budgets(&self) -> impl Future<Output = Result<Vec<BudgetRow>, ReactorSilent>> + Send;
     /// What has happened lately.
     fn events(&self) -> impl Future<Output = Result<Vec<EventRow>, ReactorSilent>> + Send;
     /// One row per lane of each pool.
@@ -50,6 +52,10 @@ impl Source for EngineHandle {
 
     async fn holders(&self) -> Result<Vec<HolderRow>, ReactorSilent> {
         Self::holders(self).await
+    }
+
+    async fn budgets(&self) -> Result<Vec<BudgetRow>, ReactorSilent> {
+        Self::budgets(self).await
     }
 
     async fn events(&self) -> Result<Vec<EventRow>, ReactorSilent> {

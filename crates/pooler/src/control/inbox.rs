@@ -6,7 +6,7 @@ use crate::tls::handshakes::Stepped;
 use mio::Waker;
 use pooling::Shutdown;
 use pooling::connection::ServerId;
-use pooling::seam::{AttemptId, DerivedVerifier, LocksSeen, OpenFailure};
+use pooling::seam::{AttemptId, BudgetAnswer, DerivedVerifier, LocksSeen, OpenFailure};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -23,6 +23,8 @@ pub(crate) enum Letter {
     ServerOpened(Box<Opened>),
     /// An attempt to open one failed.
     ServerFailed(AttemptId, OpenFailure),
+    /// An order of a server's budget has been carried out, or its session is gone.
+    Budget(Box<BudgetAnswer>),
     /// A cancel request has run its course.
     CancelEnded(ServerId),
     /// A step of a TLS handshake is done.

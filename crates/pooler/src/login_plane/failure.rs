@@ -46,6 +46,9 @@ pub(super) enum Failure {
     Frame(#[from] FrameError),
     #[error("server sent a {0}")]
     Malformed(#[from] MalformedMessage),
+    /// The control connection of a server's budget.
+    #[error("the control connection failed: {0}")]
+    Control(String),
     #[error("connect_query failed: {0}")]
     ConnectQuery(String),
     #[error("the configured MD5 password is not md5 and 32 hexadecimal digits")]
@@ -79,7 +82,7 @@ impl Failure {
             Self::TlsRefused | Self::Tls(_) => Cause::NotAllowed,
             Self::TlsError => Cause::Other,
             Self::Frame(_) | Self::Malformed(_) | Self::TlsNonsense(_) => Cause::Protocol,
-            Self::ConnectQuery(_) => Cause::Other,
+            Self::ConnectQuery(_) | Self::Control(_) => Cause::Other,
             Self::BadMd5 => Cause::NotAllowed,
         }
     }
@@ -113,6 +116,7 @@ impl Failure {
             Self::TlsError => "server login failed: the server cannot start a session",
             Self::Tls(_) => "server login failed: TLS handshake error",
             Self::ConnectQuery(_) => "connect_query failed",
+            Self::Control(_) => "the control connection failed",
             Self::BadMd5 => "server login failed: the configured password is malformed",
         };
         words.to_owned()

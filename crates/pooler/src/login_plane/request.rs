@@ -2,26 +2,33 @@
 
 use crate::control::inbox::Letter;
 use crate::tls::ToServers;
+use budget::{Look, Order};
 use overload::cause::Cause;
 use pooling::seam::{
-    CancelQuery, ConsoleLogin, DeriveVerifier, DerivedVerifier, LookAtLocks, OpenFailure, OpenServer,
+    BudgetAnswer, CancelQuery, ConsoleLogin, DeriveVerifier, DerivedVerifier, LookAtLocks, OpenFailure,
+    OpenServer, Target,
 };
-use settings::pooler::Keepalive;
+use settings::pooler::{Keepalive, ServerAddress};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::Duration;
 use tls::TlsSession;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 /// Requests that have not been taken up; above what the engine's own bounds let through in one turn.
 const CAPACITY: usize = 16_384;
 
-/// One request. All but the last are answered by one letter.
+/// One request. All but the last and the end of a control connection are answered by one letter.
 #[derive(Debug)]
 pub(crate) enum Request {
     /// Open a server connection and log in.
     Open(OpenServer, Way),
     /// Send a cancel request.
     Cancel(CancelQuery, Option<Arc<ToServers>>),
+    /// Carry out an order of a server's budget.
+    Budget(BudgetOrder, Way),
+    /// End the control connection of a server's budget.
+    LeaveBudget(ServerAddress),
     /// Derive a verifier.
     Derive(DeriveVerifier),
     /// Look at a server's locks.
@@ -36,6 +43,28 @@ pub(crate) struct Way {
     pub keepalive: Keepalive,
     /// None: without TLS.
     pub tls: Option<Arc<ToServers>>,
+}
+
+/// An order for a control connection.
+#[derive(Debug)]
+pub(crate) struct BudgetOrder {
+    /// Where to and as whom.
+    pub target: Arc<Target>,
+    /// What to do.
+    pub order: Order,
+    /// Longest time for it.
+    pub limit: Duration,
+}
+
+impl BudgetOrder {
+    /// The answer to it.
+    pub(crate) fn answer(&self, look: Result<Look, OpenFailure>) -> Letter {
+        Letter::Budget(Box::new(BudgetAnswer {
+            address: self.target.address.clone(),
+            id: self.order.id,
+            look,
+        }))
+    }
 }
 
 /// A client's connection on its way to the console.
@@ -88,6 +117,13 @@ impl Request {
                 };
                 Some(Letter::ServerFailed(request.attempt, failure))
             }
+            Self::Budget(order, _) => Some(order.answer(Err(OpenFailure {
+                cause: Cause::OurSide,
+                sqlstate: None,
+                client_text: "connect failed: too many server logins at once".to_owned(),
+                log_text: "the login plane is full".to_owned(),
+            }))),
+            Self::LeaveBudget(_) => None,
             Self::Cancel(request, _) => Some(Letter::CancelEnded(request.server)),
             Self::Derive(DeriveVerifier { client, user, .. }) => {
                 Some(Letter::Verifier(DerivedVerifier { client, user, verifier: None }))
@@ -105,8 +141,6 @@ impl Request {
 mod tests {
     use super::*;
     use pooling::connection::{ServerId, SlabId};
-    use settings::pooler::ServerAddress;
-    use std::time::Duration;
 
     fn cancel(slot: u32) -> Request {
         let query = CancelQuery {

@@ -1,5 +1,6 @@
 //! One overview as metric families.
 
+mod budget;
 mod lanes;
 
 use super::ProcessFacts;
@@ -37,6 +38,7 @@ impl Collector for OverviewCollector {
         clients(&mut families)?;
         servers(&mut families)?;
         work(&mut families)?;
+        budget::budgets(&mut families, &self.overview.budgets)?;
         lanes::lanes(&mut families, &self.overview.lanes)?;
         overload(&mut families)?;
         trouble(&mut families)

@@ -1,5 +1,5 @@
 use super::*;
-use crate::console::fixtures::{lane_row, overview, pool_row};
+use crate::console::fixtures::{budget_row, lane_row, overview, pool_row};
 use pooling::close_cause::CloseCause;
 use pooling::snapshot::PoolRow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -189,6 +189,24 @@ fn the_format_follows_the_accept_header() {
     let asks = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
     assert_eq!(Format::from_accept(asks), Format::OpenMetrics);
     assert_eq!(Format::from_accept("*/*"), Format::Prometheus);
+}
+
+#[test]
+fn budgets_have_series_by_server_and_none_without_one() {
+    let none = encode(overview(Vec::new()), FACTS, Format::Prometheus).unwrap();
+    assert!(!none.contains("budget"), "{none}");
+    let mut rows = overview(Vec::new());
+    rows.budgets = vec![budget_row("db:5432")];
+    let text = encode(rows, FACTS, Format::Prometheus).unwrap();
+    for line in [
+        "holdfast_pooler_budget_connections{server=\"db:5432\"} 30",
+        "holdfast_pooler_budget_used{server=\"db:5432\"} 12",
+        "holdfast_pooler_budget_wanted{server=\"db:5432\"} 7",
+        "holdfast_pooler_budget_lost{server=\"db:5432\"} 0",
+        "holdfast_pooler_budget_losses_total{server=\"db:5432\"} 2",
+    ] {
+        assert!(text.lines().any(|at| at == line), "{line} is missing:\n{text}");
+    }
 }
 
 #[test]

@@ -100,6 +100,7 @@ impl Dispatch {
             Letter::Handshake(stepped) => self.on_handshake(*stepped),
             Letter::ServerOpened(opened) => self.on_opened(*opened),
             Letter::ServerFailed(attempt, failure) => engine.on_server_failed(sockets, attempt, failure),
+            Letter::Budget(answer) => engine.on_budget(sockets, *answer),
             Letter::CancelEnded(server) => engine.on_cancel_ended(sockets, server),
             Letter::LocksSeen(seen) => engine.on_locks_seen(sockets, *seen),
             Letter::Verifier(derived) => engine.on_verifier(sockets, derived),
@@ -125,6 +126,7 @@ impl Dispatch {
                 }
                 drop(answer.send(rows));
             }
+            Ask::Budgets(answer) => drop(answer.send(engine.budget_rows())),
             Ask::Holders(answer) => drop(answer.send(engine.holder_rows())),
             Ask::Patience(answer) => drop(answer.send(engine.patience_rows())),
             Ask::Events(answer) => drop(answer.send(engine.event_rows())),

@@ -4,14 +4,16 @@ use super::orphans::Orphans;
 use super::secure::Secure;
 use super::socket::{Sent, Socket};
 use crate::control::inbox::Inbox;
-use crate::login_plane::request::{HandOver, PlaneSender, Request, Way};
+use crate::login_plane::request::{BudgetOrder, HandOver, PlaneSender, Request, Way};
 use crate::tls::TlsContext;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 use overload::Moment;
 use pgwire::scram::ChannelBinding;
 use pooling::connection::{ClientId, ConnectionId, ServerId, SlabId};
-use pooling::seam::{CancelQuery, ConsoleLogin, DeriveVerifier, Flow, LookAtLocks, OpenServer, Transport};
+use pooling::seam::{
+    BudgetRequest, CancelQuery, ConsoleLogin, DeriveVerifier, Flow, LookAtLocks, OpenServer, Transport,
+};
 use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
 use settings::pooler::Keepalive;
 use std::collections::VecDeque;
@@ -332,6 +334,16 @@ impl Transport for Sockets {
             request,
             Way { keepalive: self.keepalive, tls: self.tls.servers.clone() },
         ));
+    }
+
+    fn ask_budget(&mut self, request: BudgetRequest) {
+        let way = Way { keepalive: self.keepalive, tls: self.tls.servers.clone() };
+        self.request(match request {
+            BudgetRequest::Carry { target, order, limit } => {
+                Request::Budget(BudgetOrder { target, order, limit }, way)
+            }
+            BudgetRequest::Leave(address) => Request::LeaveBudget(address),
+        });
     }
 
     fn derive_verifier(&mut self, request: DeriveVerifier) {

@@ -2,6 +2,7 @@
 //! and no login has any more is forgotten.
 
 use super::Engine;
+use super::budget::Guard;
 use crate::connection::PoolId;
 use crate::pool::AddressIndex;
 use crate::seam::Transport;
@@ -15,20 +16,41 @@ pub(super) struct Addresses {
     list: Vec<Address>,
     index: HashMap<ServerAddress, AddressIndex>,
     free: Vec<AddressIndex>,
+    /// Forgotten, and their control connections still there.
+    pub(super) left: Vec<ServerAddress>,
 }
 
 /// A server address and the pace at which logins to it may start.
 #[derive(Debug)]
-struct Address {
-    address: ServerAddress,
+pub(super) struct Address {
+    pub(super) address: ServerAddress,
     pacer: LoginPacer,
     /// Pools that wait for the end of a login; each at most once.
     hungry: Vec<PoolId>,
-    /// Pools and logins that go there.
+    /// Pools, logins and servers that go there.
     holders: usize,
+    /// Its part of the server's budget, if there is one.
+    pub(super) guard: Option<Box<Guard>>,
 }
 
 impl Addresses {
+    pub(super) fn get(&self, index: AddressIndex) -> Option<&Address> {
+        self.list.get(index)
+    }
+
+    pub(super) fn get_mut(&mut self, index: AddressIndex) -> Option<&mut Address> {
+        self.list.get_mut(index)
+    }
+
+    pub(super) fn find(&self, address: &ServerAddress) -> Option<AddressIndex> {
+        self.index.get(address).copied()
+    }
+
+    /// Those in use, by index.
+    pub(super) fn indices(&self) -> impl Iterator<Item = AddressIndex> + '_ {
+        self.index.values().copied()
+    }
+
     /// Those that are in use.
     pub(super) fn len(&self) -> usize {
         self.index.len()
@@ -44,7 +66,9 @@ impl Engine {
             return index;
         }
         let pacer = LoginPacer::new(login_limits(&self.config));
-        let new = Address { address: address.clone(), pacer, hungry: Vec::new(), holders: 1 };
+        let guard = self.budget_terms.map(|terms| Box::new(Guard::new(terms, self.now)));
+        let addresses = &mut self.addresses;
+        let new = Address { address: address.clone(), pacer, hungry: Vec::new(), holders: 1, guard };
         let index = match addresses.free.pop() {
             Some(index) => {
                 addresses.list[index] = new;
@@ -71,6 +95,12 @@ impl Engine {
         if address.holders > 0 {
             return;
         }
+        if address.guard.take().is_some() {
+            let left = address.address.clone();
+            self.addresses.left.push(left);
+            self.arm_budget_leave();
+        }
+        let address = &self.addresses.list[index];
         self.addresses.index.remove(&address.address);
         self.addresses.free.push(index);
         // Nobody ends a login there any more.

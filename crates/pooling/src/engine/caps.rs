@@ -3,7 +3,7 @@
 use super::Engine;
 use crate::close_cause::CloseCause;
 use crate::connection::PoolId;
-use crate::pool::CapIndex;
+use crate::pool::{AddressIndex, CapIndex};
 use crate::seam::Transport;
 use overload::fair::Rotation;
 use std::collections::{BTreeSet, HashMap};
@@ -19,6 +19,8 @@ const EXTRA_PLACE_TURN: Duration = Duration::from_secs(1);
 pub(super) enum CapScope {
     Database(Arc<str>),
     User(Arc<str>),
+    /// The budget of the server at this address; how much is left of it, its lease says.
+    Server(AddressIndex),
 }
 
 /// One shared cap.
@@ -92,7 +94,9 @@ impl Engine {
         let scopes = [
             (CapScope::Database(pool.database.clone()), pool.settings.max_db_connections),
             (CapScope::User(pool.user.clone()), pool.settings.max_user_connections),
+            (CapScope::Server(pool.address), usize::from(self.has_budget(pool.address))),
         ];
+        self.leave_moved_cap(id);
         for (place, (scope, limit)) in scopes.into_iter().enumerate() {
             let index = match self.caps.index.get(&scope) {
                 Some(&index) => index,
@@ -116,21 +120,58 @@ impl Engine {
     /// Takes a pool that is forgotten out of its caps.
     pub(super) fn leave_all_caps(&mut self, id: PoolId) {
         for index in std::mem::take(&mut self.pool_mut(id).caps).into_iter().flatten() {
-            let cap = &mut self.caps[index];
-            cap.rotation.forget(id.0);
-            cap.members.remove(&id);
-            // Databases that clients have made up come and go.
-            if cap.members.is_empty() {
-                let scope = cap.scope.clone();
-                self.caps.index.remove(&scope);
-                self.caps.free.push(index);
-            }
+            self.leave_cap(id, index);
+        }
+    }
+
+    fn leave_cap(&mut self, id: PoolId, index: CapIndex) {
+        let cap = &mut self.caps[index];
+        cap.rotation.forget(id.0);
+        cap.members.remove(&id);
+        // Databases that clients have made up come and go.
+        if cap.members.is_empty() {
+            let scope = cap.scope.clone();
+            self.caps.index.remove(&scope);
+            self.caps.free.push(index);
         }
     }
 
     /// Places left for this pool under its caps.
     pub(super) fn cap_room(&self, id: PoolId) -> usize {
-        self.pool(id).caps.iter().flatten().map(|&cap| self.caps[cap].room()).min().unwrap_or(usize::MAX)
+        self.pool(id).caps.iter().flatten().map(|&cap| self.places_of(cap)).min().unwrap_or(usize::MAX)
+    }
+
+    /// Places left under one cap.
+    fn places_of(&self, index: CapIndex) -> usize {
+        match self.caps[index].scope {
+            CapScope::Server(address) => self.budget_places(address),
+            CapScope::Database(_) | CapScope::User(_) => self.caps[index].room(),
+        }
+    }
+
+    /// Nothing is left under it, and nothing is to come but by somebody else's leaving.
+    fn is_exhausted(&self, index: CapIndex) -> bool {
+        match self.caps[index].scope {
+            CapScope::Server(address) => self.is_budget_exhausted(address),
+            CapScope::Database(_) | CapScope::User(_) => self.caps[index].room() == 0,
+        }
+    }
+
+    /// The pools of the server at this address, if it has a budget.
+    pub(super) fn pools_of_server(&self, address: AddressIndex) -> impl Iterator<Item = PoolId> + '_ {
+        let cap = self.caps.index.get(&CapScope::Server(address)).map(|&cap| &self.caps[cap]);
+        cap.into_iter().flat_map(|cap| cap.members.iter().copied())
+    }
+
+    /// A reload has moved the pool to another server.
+    fn leave_moved_cap(&mut self, id: PoolId) {
+        let pool = self.pool(id);
+        if let Some(cap) = pool.caps[2]
+            && self.caps[cap].scope != CapScope::Server(pool.address)
+        {
+            self.pool_mut(id).caps[2] = None;
+            self.leave_cap(id, cap);
+        }
     }
 
     /// One more server counts.
@@ -153,7 +194,7 @@ impl Engine {
     /// Tells the caps whether the pool has waiters that a server would help.
     pub(super) fn update_need(&mut self, id: PoolId) {
         let pool = self.pool(id);
-        if pool.caps == [None, None] {
+        if pool.caps == [None; 3] {
             return;
         }
         let needs = pool.is_needy();
@@ -176,10 +217,10 @@ impl Engine {
             return false;
         }
         pool.caps.iter().flatten().any(|&cap| {
-            let cap = &self.caps[cap];
-            if cap.room() > 0 {
+            if !self.is_exhausted(cap) {
                 return false;
             }
+            let cap = &self.caps[cap];
             let mut needy =
                 cap.rotation.needy().filter(|&other| other != id.0).map(|other| self.pool(PoolId(other)));
             let Some(other) = needy.find(|other| other.is_needy() && mine > other.total() + lead) else {
@@ -194,9 +235,15 @@ impl Engine {
     /// The caps are exhausted: another pool's idle server makes room.
     pub(super) fn make_room(&mut self, transport: &mut impl Transport, id: PoolId) {
         for cap in self.pool(id).caps.into_iter().flatten() {
-            if self.caps[cap].room() > 0 {
+            if !self.is_exhausted(cap) {
                 continue;
             }
+            let is_budget = matches!(self.caps[cap].scope, CapScope::Server(_));
+            if is_budget && self.is_room_coming(cap, id) {
+                continue;
+            }
+            // Under a budget a minimum is guaranteed, but to one who has nothing it gives way.
+            let takes_minima = !is_budget || self.pool(id).live() + self.pool(id).logins == 0;
             let victim = self.caps[cap]
                 .members
                 .iter()
@@ -207,6 +254,7 @@ impl Engine {
                     let spare = pool.live() > pool.minimum();
                     pool.idle.front().map(|&server| (spare, pool.total(), server))
                 })
+                .filter(|(spare, ..)| *spare || takes_minima)
                 // A minimum that rests comes last, but it does not keep those out who wait.
                 .max_by_key(|(spare, total, _)| (*spare, *total));
             if let Some((_, _, server)) = victim {
@@ -215,14 +263,24 @@ impl Engine {
         }
     }
 
+    /// Servers that are on their way out will do for this pool.
+    fn is_room_coming(&self, cap: CapIndex, id: PoolId) -> bool {
+        let coming: usize = self.caps[cap].members.iter().map(|&member| self.pool(member).closing).sum();
+        coming >= self.pool(id).wanted()
+    }
+
     /// A place has become free in this pool: the needy pool with the fewest servers under its caps may open one; of
     /// several, the one whose turn is longest ago.
     pub(super) fn fill_freed_place(&mut self, transport: &mut impl Transport, id: PoolId) {
         for cap in self.pool(id).caps.into_iter().flatten() {
             let mut needy: Vec<u32> = self.caps[cap].rotation.needy().take(super::MAX_POOLS).collect();
-            needy.sort_by_key(|&other| self.pool(PoolId(other)).total());
+            let is_budget = matches!(self.caps[cap].scope, CapScope::Server(_));
+            needy.sort_by_key(|&other| {
+                let pool = self.pool(PoolId(other));
+                (!is_budget || pool.total() >= pool.minimum(), pool.total())
+            });
             for other in needy {
-                if self.caps[cap].room() == 0 {
+                if self.places_of(cap) == 0 {
                     break;
                 }
                 self.refill(transport, PoolId(other));

@@ -314,6 +314,7 @@ impl Engine {
         let pid = server.process_id;
         // What the server itself has said need not be said again; inside a message nothing can be said.
         let speechless = server.said_fatal || (server.rest > 0 && server.rest_forwarded);
+        let is_gone = server.said_fatal || matches!(server.state, ServerState::Closing { .. });
         let client = match server.state {
             ServerState::Active(client) => Some(client),
             _ => None,
@@ -321,7 +322,8 @@ impl Engine {
         if !matches!(server.state, ServerState::Closing { .. }) {
             self.count_close(pool_id, pid, CloseCause::ServerClosed);
         }
-        self.forget_server(transport, id);
+        // An end that we have not asked for may be that of the way alone.
+        self.forget_server(transport, id, is_gone);
         if let Some(client) = client {
             let farewell = texts::fatal_with_detail(
                 texts::CONNECTION_FAILURE,
@@ -337,13 +339,15 @@ impl Engine {
         self.feed_hungry(transport, address);
     }
 
-    /// Takes a server out of every list.
-    pub(super) fn forget_server(&mut self, transport: &mut impl Transport, id: ServerId) {
+    /// Takes a server out of every list. `is_gone`: its process has ended, as far as anybody can tell from here.
+    pub(super) fn forget_server(&mut self, transport: &mut impl Transport, id: ServerId, is_gone: bool) {
         // Through the one place that keeps the counts: closing is the last state.
         self.move_server(id, ServerState::Closing { until: self.now });
         let Some(server) = self.servers.remove(id) else { return };
         self.pool_mut(server.pool).closing -= 1;
         self.leave_caps(server.pool);
+        self.budget_ended(&server.origin, server.process_id, is_gone);
+        self.release_address(server.origin.address);
         transport.close(id.into());
     }
 
@@ -367,7 +371,7 @@ impl Engine {
             ServerState::Closing { .. } => {
                 // It was told to go; its backend is given up as a straggler.
                 let pool_id = server.pool;
-                self.forget_server(transport, id);
+                self.forget_server(transport, id, false);
                 self.fill_freed_place(transport, pool_id);
                 None
             }

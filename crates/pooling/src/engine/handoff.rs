@@ -168,7 +168,7 @@ impl Engine {
         if self.is_too_old(server) {
             return Some(CloseCause::Lifetime);
         }
-        if self.should_yield(server.pool) {
+        if self.should_yield(server.pool) || self.should_give_up(server.pool) {
             return Some(CloseCause::Evicted);
         }
         None

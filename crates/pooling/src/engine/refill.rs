@@ -5,7 +5,7 @@ use crate::connection::{PoolId, ServerId};
 use crate::events::EventKind;
 use crate::pool::{AddressIndex, Greeting};
 use crate::seam::{AttemptId, OpenFailure, OpenServer, OpenedServer, Target, Transport};
-use crate::server::Server;
+use crate::server::{Server, ServerOrigin};
 use crate::texts;
 use overload::Moment;
 use overload::recovery::Admission;
@@ -38,7 +38,10 @@ impl Engine {
             self.update_need(id);
             return;
         }
-        let room = pool.room().min(self.cap_room(id));
+        let room = pool.room().min(self.cap_room(id)).min(self.scope_room(id));
+        if room < wanted {
+            self.want_places(id);
+        }
         if room == 0 {
             if self.pool(id).has_waiters() && self.pool(id).room() > 0 {
                 self.make_room(transport, id);
@@ -78,6 +81,7 @@ impl Engine {
         let attempt = AttemptId(self.next_attempt);
         self.next_attempt += 1;
         self.enter_caps(id);
+        self.budget_began(id);
         let limit = self.config.general.server_connect_timeout;
         let pool = self.pool_mut(id);
         if pool.total() >= pool.settings.pool_size {
@@ -99,12 +103,15 @@ impl Engine {
         let now = self.now;
         let Attempt { pool: id, address, started_at, target } = self.attempts.remove(&attempt)?;
         self.pacer(address).finished(now, started_at);
+        let origin = ServerOrigin { address, target: target.clone() };
+        self.budget_opened(&origin, opened.process_id);
         let reported = opened.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let tracked = self.parameters.reported(reported);
         let pool = self.pool_mut(id);
         pool.logins -= 1;
         if pool.removed || !Arc::ptr_eq(&pool.target, &target) {
             self.leave_caps(id);
+            self.budget_ended(&origin, opened.process_id, false);
             self.fill_freed_place_soon(id);
             self.feed_hungry_soon(address);
             self.release_address(address);
@@ -125,13 +132,15 @@ impl Engine {
         if let Some(failure) = failure {
             self.record(Some(id), EventKind::ServerBack { after: now.since(failure.since) });
         }
-        let mut server = Server::new(id, opened, tracked, now);
+        // Its place at the address is the server's from now on.
+        let mut server = Server::new(id, origin.clone(), opened, tracked, now);
         server.translates_statements = self.pool(id).translates_statements(&self.config.general);
         self.begin_lifetime(&mut server);
-        self.release_address(address);
         let inserted = self.servers.insert(server);
         if inserted.is_none() {
             self.leave_caps(id);
+            self.budget_ended(&origin, opened.process_id, false);
+            self.release_address(address);
         }
         inserted
     }
@@ -165,6 +174,7 @@ impl Engine {
         let jitter = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
         self.pacer(address).failed(now, started_at, failure.cause, jitter);
         self.leave_caps(id);
+        self.budget_failed(address, &target, &failure);
         let pool = self.pool_mut(id);
         pool.logins -= 1;
         warn!(
@@ -252,7 +262,11 @@ impl Engine {
         }
         let limit = self.pool(id).settings.query_wait_timeout;
         let now = self.now;
+        let lacks_budget = self.waits_for_budget(id);
         let detail = match &self.pool(id).failure {
+            _ if lacks_budget => {
+                "All connections that server_budget allows to the database server are in use.".to_owned()
+            }
             Some(failure) => format!("The last attempt to open one failed: {}.", failure.last.client_text),
             None => format!("No server connection became free within {} s.", limit.as_secs_f64()),
         };

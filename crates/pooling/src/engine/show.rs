@@ -188,6 +188,7 @@ impl Engine {
     #[must_use]
     pub fn overview(&self) -> Overview {
         Overview {
+            budgets: self.budget_rows(),
             pools: self.pool_rows(),
             clients: self.clients.len(),
             clients_in_login: self.in_login,

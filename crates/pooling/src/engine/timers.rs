@@ -7,6 +7,7 @@ use super::Engine;
 use crate::client::{ClientState, NEVER};
 use crate::close_cause::CloseCause;
 use crate::connection::{ClientId, ConnectionId, PoolId, ServerId};
+use crate::pool::AddressIndex;
 use crate::seam::Transport;
 use crate::server::ServerState;
 use overload::Moment;
@@ -19,9 +20,13 @@ use std::time::Duration;
 
 /// What a timer looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Key {
+pub(super) enum Key {
     Connection(ConnectionId),
     Pool(PoolId),
+    /// The budget of the server at an address.
+    Budget(AddressIndex),
+    /// Budgets of servers that nobody goes to any more.
+    LeaveBudgets,
     Shutdown,
     Stats,
 }
@@ -86,6 +91,12 @@ impl Engine {
                     pool.armed_at = NEVER;
                     self.check_pool(transport, id);
                 }
+                Key::Budget(index) => {
+                    if self.disarm_budget(at, index) {
+                        self.step_budget(transport, index);
+                    }
+                }
+                Key::LeaveBudgets => self.leave_budgets(transport),
                 Key::Shutdown => self.shut_down(transport, super::Shutdown::Now),
                 Key::Stats => self.log_stats(),
             }
@@ -120,7 +131,7 @@ impl Engine {
 
     /// Entries of connections that are gone, or that look elsewhere now, are thrown out when they have doubled the heap:
     /// it stays within a factor of what is alive, whatever the rate of logins.
-    fn push_timer(&mut self, at: Moment, key: Key) {
+    pub(super) fn push_timer(&mut self, at: Moment, key: Key) {
         if self.timers.heap.len() >= self.timers.purge_at.max(LEAST_PURGE) {
             let mut heap = std::mem::take(&mut self.timers.heap);
             heap.retain(|Reverse((at, key))| self.is_armed(*at, *key));
@@ -139,8 +150,13 @@ impl Engine {
                 self.servers.find(id).is_some_and(|server| server.armed_at == at)
             }
             Key::Pool(id) => self.pools.get(id.0 as usize).is_some_and(|pool| pool.armed_at == at),
-            Key::Shutdown | Key::Stats => true,
+            Key::Budget(index) => self.is_budget_armed(at, index),
+            Key::LeaveBudgets | Key::Shutdown | Key::Stats => true,
         }
+    }
+
+    pub(super) fn arm_budget_leave(&mut self) {
+        self.push_timer(self.now, Key::LeaveBudgets);
     }
 
     pub(super) fn arm_shutdown(&mut self, at: Moment) {

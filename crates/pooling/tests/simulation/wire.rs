@@ -3,7 +3,9 @@
 use super::random::Random;
 use pgwire::scram::ChannelBinding;
 use pooling::connection::{ClientId, ConnectionId};
-use pooling::seam::{CancelQuery, ConsoleLogin, DeriveVerifier, Flow, LookAtLocks, OpenServer, Transport};
+use pooling::seam::{
+    BudgetRequest, CancelQuery, ConsoleLogin, DeriveVerifier, Flow, LookAtLocks, OpenServer, Transport,
+};
 use std::collections::{HashMap, HashSet};
 
 #[derive(Debug)]
@@ -19,6 +21,7 @@ pub struct Wire {
     pub closed: Vec<ConnectionId>,
     pub opens: Vec<OpenServer>,
     pub cancels: Vec<CancelQuery>,
+    pub budgets: Vec<BudgetRequest>,
     pub derives: Vec<DeriveVerifier>,
     pub looks: Vec<LookAtLocks>,
 }
@@ -35,6 +38,7 @@ impl Wire {
             closed: Vec::new(),
             opens: Vec::new(),
             cancels: Vec::new(),
+            budgets: Vec::new(),
             derives: Vec::new(),
             looks: Vec::new(),
         }
@@ -90,6 +94,10 @@ impl Transport for Wire {
 
     fn look_at_locks(&mut self, request: LookAtLocks) {
         self.looks.push(request);
+    }
+
+    fn ask_budget(&mut self, request: BudgetRequest) {
+        self.budgets.push(request);
     }
 
     fn derive_verifier(&mut self, request: DeriveVerifier) {

@@ -2,8 +2,8 @@
 
 use super::apply::{Places, Scope, apply, apply_defaults, refused};
 use super::model::{
-    AuthType, ClientDisconnect, General, Keepalive, LockPileup, LogFormat, OverloadPolicy, PoolMode,
-    PoolerConfig, Secret, SessionState, UserSettings,
+    AuthType, BudgetSettings, ClientDisconnect, General, Keepalive, LockPileup, LogFormat, OverloadPolicy,
+    PoolMode, PoolerConfig, Secret, ServerBudget, SessionState, UserSettings,
 };
 use super::tls::Tls;
 use super::value::Refusal;
@@ -225,6 +225,14 @@ fn blank() -> General {
         server_login_rate: 0,
         drain_timeout: Duration::ZERO,
         metrics_listen: None,
+        budget: BudgetSettings {
+            size: ServerBudget::Off,
+            reserved: 0,
+            chunk: 0,
+            settle: Duration::ZERO,
+            database: String::new(),
+            user: String::new(),
+        },
         client_tls: Tls::disabled(),
         server_tls: Tls::disabled(),
     }

@@ -145,6 +145,34 @@ pub enum ServerAddress {
     },
 }
 
+/// The budget of connections of each database server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BudgetSettings {
+    /// How large it is (`server_budget`).
+    pub size: ServerBudget,
+    /// Connections of it that no pool gets.
+    pub reserved: usize,
+    /// Connections that are leased at once.
+    pub chunk: usize,
+    /// How long a fresh lease rests before use.
+    pub settle: Duration,
+    /// Database of the control connection.
+    pub database: String,
+    /// User of the control connection; its secret stands in `auth_file`.
+    pub user: String,
+}
+
+/// How large the budget of each database server is (`server_budget`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerBudget {
+    /// There is none.
+    Off,
+    /// What the server says that it carries, less a margin.
+    Automatic,
+    /// So many connections.
+    Connections(usize),
+}
+
 /// Shape of log lines on standard error (`log_format`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
@@ -327,6 +355,8 @@ pub struct General {
     pub drain_timeout: Duration,
     /// Where metrics and health are served (HTTP).
     pub metrics_listen: Option<SocketAddr>,
+    /// The budget of connections of each database server.
+    pub budget: BudgetSettings,
     /// TLS towards clients.
     pub client_tls: Tls,
     /// TLS towards servers.

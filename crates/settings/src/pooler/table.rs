@@ -5,6 +5,7 @@ use super::value::{Refusal, Value};
 use crate::written::Dialect;
 use std::time::Duration;
 
+mod budget;
 mod databases;
 mod general;
 mod lanes;
@@ -21,7 +22,7 @@ pub static LANES: &[Setting<Lane>] = lanes::SETTINGS;
 
 /// Section `[pgbouncer]`.
 pub fn general() -> impl Iterator<Item = &'static Setting<General>> + Clone {
-    general::SETTINGS.iter().chain(timeouts::SETTINGS).chain(tls::SETTINGS)
+    general::SETTINGS.iter().chain(timeouts::SETTINGS).chain(budget::SETTINGS).chain(tls::SETTINGS)
 }
 
 /// One setting.

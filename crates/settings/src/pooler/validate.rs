@@ -11,6 +11,7 @@ use crate::written::{Dialect, Written};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+mod budget;
 mod tls;
 
 type Databases<'a> = BTreeMap<String, WrittenDatabase<'a>>;
@@ -28,6 +29,7 @@ pub(super) fn validate(
     patience(general, places, databases, users, written, report);
     sizes(general, places, databases, report);
     user_minima(general, databases, users, report);
+    budget::check(general, places, databases, report);
     logins(general, places, databases, written, sources, report);
     tls::check(general, places, sources, report);
     if general.listen.is_empty() && general.unix_socket_dir.is_none() {

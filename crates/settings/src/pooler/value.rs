@@ -1,7 +1,8 @@
 //! From text to typed values, and back for `SHOW CONFIG`.
 
 use super::model::{
-    AuthType, ClientDisconnect, LockPileup, LogFormat, OverloadPolicy, PoolMode, Secret, SessionState,
+    AuthType, ClientDisconnect, LockPileup, LogFormat, OverloadPolicy, PoolMode, Secret, ServerBudget,
+    SessionState,
 };
 use super::table::Kind;
 use super::tls::SslMode;
@@ -9,6 +10,9 @@ use crate::units;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// PostgreSQL's own limit of `max_connections` (MAX_BACKENDS).
+const MAX_SERVER_BUDGET: u64 = 262_143;
 
 /// Why a value is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -182,6 +186,29 @@ impl Value for SocketAddr {
     }
     fn show(&self) -> String {
         self.to_string()
+    }
+}
+
+impl Value for ServerBudget {
+    fn read(text: &str, _kind: &Kind) -> Result<Self, Refusal> {
+        match text {
+            "off" => Ok(Self::Off),
+            "auto" => Ok(Self::Automatic),
+            _ => match units::integer(text) {
+                Ok(0) => Ok(Self::Automatic),
+                Ok(count @ 1..=MAX_SERVER_BUDGET) => Ok(Self::Connections(count as usize)),
+                _ => Err(Refusal::Bad(format!(
+                    "it is `off`, `auto` (or 0), or a number of connections up to {MAX_SERVER_BUDGET}"
+                ))),
+            },
+        }
+    }
+    fn show(&self) -> String {
+        match self {
+            Self::Off => "off".to_owned(),
+            Self::Automatic => "auto".to_owned(),
+            Self::Connections(count) => count.to_string(),
+        }
     }
 }
 

@@ -87,6 +87,7 @@ async fn show<S: Source>(
             show::clients(out, &source.clients().await?, &context.sessions.entries(), wall_clock());
         }
         Show::Config => show::config(out, &show_config(&*source.config().await?)),
+        Show::Budget => show::budget(out, &source.budgets().await?),
         Show::Events => show::events(out, &source.events().await?, wall_clock()),
         Show::Help => show::help(out),
         Show::Holders => show::holders(out, &source.holders().await?),

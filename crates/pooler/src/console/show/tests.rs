@@ -1,6 +1,8 @@
 use super::*;
 use crate::console::averages::{PerDatabase, StatsHistory};
-use crate::console::fixtures::{client_row, event_row, holder_row, lane_row, lock_row, pool_row, server_row};
+use crate::console::fixtures::{
+    budget_row, client_row, event_row, holder_row, lane_row, lock_row, pool_row, server_row,
+};
 use crate::console::tests::{Parsed, parse};
 use overload::Moment;
 use pgwire::message::backend::oid;
@@ -124,6 +126,19 @@ fn show_holders_names_who_holds_what_for_how_long() {
     assert_eq!(shown.value(0, "reason"), Some("idle in transaction"));
     assert_eq!((shown.value(0, "held"), shown.value(0, "held_us")), (Some("12"), Some("500000")));
     assert_eq!((shown.value(0, "cl_waiting"), shown.value(0, "addr")), (Some("3"), Some("unix")));
+}
+
+#[test]
+fn show_budget_tells_what_is_used_of_what_and_who_was_found_full() {
+    let shown = result(|out| budget(out, &[budget_row("db:5432")]));
+    assert_eq!((shown.value(0, "server"), shown.value(0, "lease")), (Some("db:5432"), Some("unused")));
+    assert_eq!((shown.value(0, "budget"), shown.value(0, "reserved")), (Some("30"), Some("5")));
+    assert_eq!((shown.value(0, "used"), shown.value(0, "usable")), (Some("12"), Some("11")));
+    assert_eq!(
+        (shown.value(0, "estimates"), shown.value(0, "server_estimate")),
+        (Some("role app 8/9"), None)
+    );
+    assert_eq!((shown.value(0, "wanted"), shown.value(0, "looked_ms")), (Some("7"), None));
 }
 
 #[test]

@@ -25,7 +25,8 @@ tcp_user_timeout";
 const OWN: &str = "
 max_prepared_statement_bytes client_patience client_disconnect client_write_timeout client_message_timeout waiter_buffer drain_limit
 server_login_concurrency server_login_rate drain_timeout metrics_listen log_format session_state
-lock_pileup lock_pileup_grace overload_policy";
+lock_pileup lock_pileup_grace overload_policy \
+server_budget budget_reserved budget_chunk budget_settle budget_database budget_user";
 
 #[test]
 fn every_setting_of_pgbouncer_and_every_own_one_is_known_once() {

@@ -71,6 +71,42 @@ fn bad_settings_are_refused_with_place_reason_and_help() {
 }
 
 #[test]
+fn a_budget_is_refused_only_if_what_is_declared_cannot_fit() {
+    let file = |budget: &str, minimum: u32| {
+        format!(
+            "[databases]\na = host=h user=u min_pool_size={minimum} pool_size=20\nb = host=h user=u min_pool_size=2\n\
+             other = host=i user=u min_pool_size=9\n{}",
+            general(&format!("budget_user = guard\nbudget_reserved = 3\n{budget}"))
+        )
+    };
+    let notes = |text: &str| -> Vec<&'static str> {
+        parse_ini(text)
+            .unwrap()
+            .notes
+            .iter()
+            .map(|note| note.code)
+            .filter(|code| code.starts_with("budget"))
+            .collect()
+    };
+    // Two servers; the greater sum of minima is 11.
+    assert_eq!(notes(&file("server_budget = 14", 9)), ["budget-overcommitted"]);
+    let (.., code, message, _) = only_error(parse_ini(&file("server_budget = 13", 9)));
+    assert_eq!(code, "budget-too-small");
+    assert!(message.contains("11 of `min_pool_size` and 3 of `budget_reserved`"), "{message}");
+    assert_eq!(notes(&file("server_budget = 43", 9)), [""; 0]);
+    assert_eq!(notes(&file("server_budget = auto", 9)), [""; 0], "the server is asked later");
+    for (text, column) in
+        [("server_budget = some", 17), ("budget_chunk = 0", 16), ("budget_settle = 0.05", 17)]
+    {
+        let (line, at_column, code, ..) = only_error(parse_ini(&general(text)));
+        assert_eq!((line, at_column, code), (3, column, "bad-value"), "{text}");
+    }
+    let (.., code, _, help) = only_error(parse_ini(&general("server_budget = 50")));
+    assert_eq!(code, "budget-user");
+    assert!(help.contains("`budget_user`"), "{help}");
+}
+
+#[test]
 fn pool_modes_that_do_not_exist_are_refused() {
     let text = format!("[users]\na = pool_mode=nonsense\n{}", general(""));
     let (line, column, code, ..) = only_error(parse_ini(&text));
