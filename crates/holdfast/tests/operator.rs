@@ -24,6 +24,8 @@ mod locks;
 mod logins;
 #[path = "operator/modes.rs"]
 mod modes;
+#[path = "operator/overload.rs"]
+mod overload;
 #[path = "operator/parameters.rs"]
 mod parameters;
 #[path = "operator/pool_limits.rs"]
