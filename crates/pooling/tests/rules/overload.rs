@@ -324,7 +324,7 @@ fn patience_is_learnt_from_those_who_leave_the_line_and_is_no_deadline() {
     bench.pass(ms(5_000));
     assert_eq!(bench.heard(stays), b"", "it may wait for longer than others did");
     let_go(&mut bench, holder, server);
-    assert!(bench.heard(server).starts_with(&query("SET \"application_name\"='shop';")[..1]));
+    assert_eq!(bench.heard(server), query("SET \"application_name\"='shop';"), "it is served");
     assert!(bench.engine.patience_rows().is_empty(), "and has proved that wrong");
 }
 
@@ -374,12 +374,12 @@ fn a_backlog_in_one_lane_tells_nobody_of_another_to_go() {
     assert!(bench.pool("db").overload.overloaded.is_some(), "the lane of the others stands");
     let web = ask(&mut bench, "web");
     assert_eq!(bench.heard(web), b"", "its wait is one turn, and not that of the others");
-    bench.pass(ms(100));
-    answer_all(&mut bench, server);
-    bench.pass(ms(100));
-    answer_all(&mut bench, server);
-    assert_eq!(count(&bench.heard(web), b"CSELECT"), 0, "no row, no refusal");
-    assert_eq!(bench.pool("db").cl_waiting, bench.engine.lane_rows()[0].waiting, "it does not wait any more");
+    // What runs now, the name that is set for it, its own request.
+    for _ in 0..3 {
+        bench.pass(ms(100));
+        answer_all(&mut bench, server);
+    }
+    assert_eq!(bench.heard(web), done(), "neither refused nor kept waiting");
 }
 
 /// The server answers what it has been sent, its new client's parameters first.
