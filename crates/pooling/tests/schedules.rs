@@ -73,6 +73,7 @@ fn stopped_readers_and_everything_else_at_once() {
         sessions: false,
         limits: false,
         overload: false,
+        budget: false,
     };
     run("everything", scenario);
 }
@@ -122,6 +123,7 @@ fn limits_of_every_kind_close_whom_they_are_for_and_lose_nothing() {
         sessions: true,
         limits: true,
         overload: true,
+        budget: false,
     };
     run("limits-everything", everything);
 }
@@ -130,4 +132,17 @@ fn limits_of_every_kind_close_whom_they_are_for_and_lose_nothing() {
 fn requests_that_are_told_to_go_leave_their_sessions_whole() {
     let scenario = Scenario { overload: true, client_deaths: true, reloads: true, ..Scenario::default() };
     run("overload", scenario);
+}
+
+#[test]
+fn a_budget_smaller_than_the_pool_is_never_exceeded_and_strands_nobody() {
+    let scenario = Scenario {
+        budget: true,
+        client_deaths: true,
+        login_failures: true,
+        server_deaths: true,
+        cancels: true,
+        ..Scenario::default()
+    };
+    run("budget", scenario);
 }

@@ -153,7 +153,8 @@ impl Storm {
 
 fn pooler(relay: &Relay) -> Peer {
     let setup = settings(PoolerSetup::new(relay.address()), &BUDGET.to_string())
-        .setting("budget_reserved", "5")
+        // A control connection for each, and its looks at locks.
+        .setting("budget_reserved", "6")
         .setting("budget_chunk", "3")
         .setting("budget_settle", "1")
         .setting("query_wait_timeout", "5");
@@ -170,7 +171,10 @@ async fn client(storm: Arc<Storm>, index: usize, seed: u64) {
             let asked = async {
                 let mut connection = Connection::connect(&options).await?;
                 for _ in 0..random.usize(1..6) {
-                    let sql = format!("select pg_sleep({})", random.u32(1..60) as f64 / 1000.0);
+                    // Some work on for seconds, whoever asked for it: what a dead pooler leaves behind.
+                    let is_long = random.u8(0..5) == 0;
+                    let millis = if is_long { random.u32(1_000..3_000) } else { random.u32(1..60) };
+                    let sql = format!("select pg_sleep({})", f64::from(millis) / 1000.0);
                     connection.query(&sql).await?.into_result()?;
                     storm.served.fetch_add(1, Ordering::Relaxed);
                 }

@@ -4,18 +4,24 @@ use super::client::{Customer, Expected};
 use super::random::Random;
 use super::server::Backend;
 use super::wire::Wire;
+use budget::{Chunk, Look, Order, ServerLimits};
 use locks::{LockMode, Party, PileUp};
 use overload::Moment;
 use overload::cause::Cause;
 use pooling::connection::{ClientId, ConnectionId, ServerId};
-use pooling::seam::{CancelQuery, ClientAddress, LocksSeen, OpenFailure, OpenServer, OpenedServer};
+use pooling::seam::{
+    BudgetAnswer, BudgetRequest, CancelQuery, ClientAddress, LocksSeen, OpenFailure, OpenServer,
+    OpenedServer, Target,
+};
 use pooling::{Engine, Shutdown};
 use settings::pooler::PoolerConfig;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 const POOL_SIZE: usize = 3;
+/// What the server's budget leaves to the pool, in scenarios with one.
+const BUDGET_PLACES: usize = 2;
 const STEPS: usize = 250;
 /// Far more than any schedule needs to come to rest.
 const SETTLE_STEPS: usize = 20_000;
@@ -35,6 +41,8 @@ pub struct Scenario {
     pub limits: bool,
     /// Clients that wait only so long, and any overload policy.
     pub overload: bool,
+    /// The server has a budget, smaller than the pool; its control connection is slow, and is lost now and then.
+    pub budget: bool,
 }
 
 pub struct World {
@@ -48,6 +56,8 @@ pub struct World {
     logins: Vec<OpenServer>,
     /// Cancel requests on their way, and whether their signal has been given.
     cancels: Vec<(CancelQuery, bool)>,
+    control: Control,
+    has_budget: bool,
     next_customer: usize,
     next_pid: i32,
     answers: u64,
@@ -70,6 +80,8 @@ impl World {
             backends: BTreeMap::new(),
             logins: Vec::new(),
             cancels: Vec::new(),
+            control: Control::default(),
+            has_budget: scenario.budget,
             next_customer: 0,
             next_pid: 100,
             answers: 0,
@@ -97,7 +109,10 @@ impl World {
             9..=11 => self.work(),
             12..=14 => self.deliver_from_server(),
             15 => self.finish_login(),
-            16 => self.move_cancel(),
+            16 => {
+                self.move_cancel();
+                self.answer_order();
+            }
             17 if self.scenario.client_deaths => self.kill_client(),
             18 if self.scenario.cancels => self.ask_for_cancel(),
             19 => self.rare(),
@@ -371,8 +386,32 @@ impl World {
         }
     }
 
+    /// The control connection of the budget does what it has been told, or is lost.
+    fn answer_order(&mut self) {
+        let Some((target, order)) = self.control.orders.pop_front() else { return };
+        let is_lost = self.scenario.budget && self.random.below(12) == 0;
+        let look = if is_lost {
+            self.control.chunks.clear();
+            Err(OpenFailure {
+                cause: Cause::Crashed,
+                sqlstate: None,
+                client_text: "lost".to_owned(),
+                log_text: "lost".to_owned(),
+            })
+        } else {
+            Ok(self.control.carry_out(&order))
+        };
+        let answer = BudgetAnswer { address: target.address.clone(), id: order.id, look };
+        self.engine.on_budget(&mut self.wire, answer);
+    }
+
     /// Carries what the engine has sent to whom it is for.
     fn collect(&mut self) {
+        for request in self.wire.budgets.drain(..) {
+            if let BudgetRequest::Carry { target, order, .. } = request {
+                self.control.orders.push_back((target, order));
+            }
+        }
         self.logins.append(&mut self.wire.opens);
         self.cancels.extend(self.wire.cancels.drain(..).map(|request| (request, false)));
         let sent: HashMap<ConnectionId, Vec<u8>> = std::mem::take(&mut self.wire.sent);
@@ -425,6 +464,10 @@ impl World {
             assert!(total <= POOL_SIZE, "{total} servers in a pool of {POOL_SIZE}: {row:?}");
             assert_eq!(row.counters.dead_handoffs, 0, "a server was given to a client that had gone");
         }
+        if self.has_budget {
+            let count = self.backends.len() + self.logins.len();
+            assert!(count <= BUDGET_PLACES, "{count} servers and logins, {:?}", self.engine.budget_rows());
+        }
         assert!(self.backends.len() <= POOL_SIZE, "{} backends", self.backends.len());
     }
 
@@ -459,6 +502,7 @@ impl World {
                 self.collect();
             }
             self.move_cancel();
+            self.answer_order();
             self.collect();
             self.check();
             if self.is_at_rest() {
@@ -510,6 +554,31 @@ impl World {
     }
 }
 
+/// The control connection, and the locks that it holds.
+#[derive(Default)]
+struct Control {
+    orders: VecDeque<(Arc<Target>, Order)>,
+    chunks: Vec<Chunk>,
+}
+
+impl Control {
+    /// All processes end with their connections here.
+    fn carry_out(&mut self, order: &Order) -> Look {
+        if order.begins_session {
+            self.chunks.clear();
+        }
+        self.chunks.retain(|chunk| !order.release.contains(chunk));
+        let held = self.chunks.clone();
+        self.chunks.extend(order.candidates.iter().filter(|chunk| !held.contains(chunk)).take(order.take));
+        Look {
+            mine: self.chunks.clone(),
+            controls: 1,
+            limits: ServerLimits { connections: 100, reserved: 3 },
+            ..Look::default()
+        }
+    }
+}
+
 /// One of many configurations; what all have in common is the size of the pool.
 fn settings_at_random(random: &mut Random, scenario: &Scenario) -> Arc<PoolerConfig> {
     let host = 1 + random.below(2);
@@ -540,13 +609,22 @@ fn settings_at_random(random: &mut Random, scenario: &Scenario) -> Arc<PoolerCon
         (0, String::new())
     };
     let overload = if scenario.overload { ["on", "on", "observe", "off"][random.below(4)] } else { "off" };
+    let budget = if scenario.budget {
+        let chunk = 1 + random.below(2);
+        format!(
+            "server_budget = {}\nbudget_reserved = 1\nbudget_chunk = {chunk}\nbudget_settle = 0.1\nbudget_user = g\n",
+            BUDGET_PLACES + 1
+        )
+    } else {
+        String::new()
+    };
     let size = POOL_SIZE - reserve;
     let text = format!(
         "[databases]\ndb = host=127.0.0.{host} user=u\n[pgbouncer]\nlisten_addr = 127.0.0.1\nauth_type = any\npool_mode = {mode}\n\
          default_pool_size = {size}\nreserve_pool_size = {reserve}\nquery_wait_timeout = 120\nlog_connections = 0\nlog_disconnections = 0\n\
          log_stats = 0\nlog_pooler_errors = 0\nserver_check_delay = {check_delay}\nserver_lifetime = {lifetime}\n\
          client_disconnect = {policy}\nwaiter_buffer = {buffer}\nmin_pool_size = {minimum}\n\
-         max_prepared_statements = {statements}\noverload_policy = {overload}\n{further}"
+         max_prepared_statements = {statements}\noverload_policy = {overload}\n{budget}{further}"
     );
     Arc::new(settings::pooler::parse_ini(&text).expect("the simulation's configuration").config)
 }
