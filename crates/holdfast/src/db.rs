@@ -1,5 +1,7 @@
 //! `holdfast db`: what an operator does to a database behind poolers.
 
+mod migrate;
+
 use crate::bench::progress::Progress;
 use crate::output;
 use crate::process::small_runtime;
@@ -35,6 +37,8 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DbCommand {
+    /// Run a file of DDL with a short lock timeout, again and again, within a budget of time for which others may be blocked.
+    Migrate(migrate::MigrateArgs),
     /// Restart PostgreSQL behind its poolers: settings checked first, pools paused, rolled back if it is not up in time.
     #[command(after_help = RESTART_EXAMPLES)]
     Restart(Box<RestartArgs>),
@@ -76,6 +80,7 @@ pub(crate) struct RestartArgs {
 
 pub(crate) fn run(command: DbCommand) -> anyhow::Result<ExitCode> {
     match command {
+        DbCommand::Migrate(args) => migrate::migrate(&args),
         DbCommand::Restart(args) => restart(*args),
     }
 }
