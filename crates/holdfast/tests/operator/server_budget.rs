@@ -38,8 +38,14 @@ async fn without_a_budget_nothing_is_asked_and_with_one_it_is_shown_who_has_what
     assert!(house.show("BUDGET").await.is_empty());
     assert_eq!(house.postgres.backends().unwrap().len(), 1, "no control connection");
 
-    let options = PostgresOptions::default().max_connections(40);
-    let house = House::build(&holdfast(), options, false, |setup| settings(setup, "auto"));
+    // No superuser, and with a password.
+    let options =
+        PostgresOptions::default().max_connections(40).hba_line("host all guard 127.0.0.1/32 scram-sha-256");
+    let postgres = PrivatePostgres::start(options).unwrap();
+    postgres.admin("create role guard login password 'look'; grant pg_read_all_stats to guard").unwrap();
+    let house = House::build_on(&holdfast(), postgres, false, |setup, _| {
+        settings(setup, "auto").setting("budget_user", "guard").user("guard", "look")
+    });
     value(&mut house.client().await, "select 1").await;
     let row = budget_of(&house).await;
     // 40, less 3 for superusers and a margin of 3.
