@@ -10,12 +10,16 @@
 #[path = "support/support.rs"]
 mod support;
 
+#[path = "operator/attempts.rs"]
+mod attempts;
 #[path = "operator/client_limits.rs"]
 mod client_limits;
 #[path = "operator/console.rs"]
 mod console;
 #[path = "operator/health.rs"]
 mod health;
+#[path = "operator/lanes.rs"]
+mod lanes;
 #[path = "operator/limits.rs"]
 mod limits;
 #[path = "operator/locks.rs"]

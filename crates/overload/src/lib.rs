@@ -2,6 +2,7 @@
 //!
 //! No socket, no clock, no SQL: bytes and moments go in, decisions come out.
 
+pub mod attempts;
 pub mod backoff;
 pub mod bucket;
 pub mod cause;
@@ -15,8 +16,11 @@ pub mod pace;
 pub mod pacing;
 pub mod patience;
 pub mod recovery;
+pub mod running;
 pub mod shedding;
+pub mod storms;
 
+pub use attempts::{AttemptLimits, AttemptRefusal, Attempts};
 pub use backoff::{Backoff, JITTER_SHARE};
 pub use bucket::{RateLimited, TokenBucket};
 pub use cause::{Cause, Scope};
@@ -27,8 +31,10 @@ pub use line::{Line, LineFull, Ticket};
 pub use moment::Moment;
 pub use newest::Newest;
 pub use pace::Pace;
-pub use pacing::{LoginLimits, LoginPacer, SLOW_FACTOR, SLOW_FLOOR, WINDOW_FLOOR};
+pub use pacing::{LoginLimits, LoginPacer, RAMP_START, SLOW_FACTOR, SLOW_FLOOR, WINDOW_FLOOR};
 pub use patience::learnt::LearntPatience;
 pub use patience::{Patience, PatienceSource, postgres_time};
 pub use recovery::{Admission, PROBE_PATIENCE, Recovery};
+pub use running::{QueryTotals, RunningLimit};
 pub use shedding::{ShedCause, Shedding, Verdict};
+pub use storms::{StormReport, Storms};

@@ -16,6 +16,9 @@ pub const SLOW_FLOOR: Duration = Duration::from_millis(250);
 /// Slow logins do not bring the window below this, unless the configured concurrency is lower.
 pub const WINDOW_FLOOR: u32 = 4;
 
+/// Logins that may be under way at once when a server has just come back, unless the configured concurrency is lower.
+pub const RAMP_START: u32 = 4;
+
 /// What the operator allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoginLimits {
@@ -35,7 +38,9 @@ impl Default for LoginLimits {
 ///
 /// Several at once, so that one slow login holds up nobody. The window starts at the full concurrency, halves when
 /// logins become slow or the server is full, and grows by one with each login of normal speed. After a failure that concerns the
-/// whole server it rests, then lets one probe through at a time, and opens again with its first success.
+/// whole server it rests, then lets one probe through at a time. With its first success it opens again, but not at once: from
+/// [`RAMP_START`] on, one more with each login that is through, so that the window doubles with each round and a server that
+/// has just come back meets no herd.
 ///
 /// Each login is known by the moment it was started at: `started_at` is what [`Self::started`] was told as `now`.
 /// Each one that was started must end in exactly one of [`Self::finished`], [`Self::failed`] and [`Self::abandoned`].
@@ -191,6 +196,7 @@ impl LoginPacer {
         if self.recovery.succeeded(now, started_at) {
             self.stragglers += std::mem::take(&mut self.under_way);
             self.recovered_at = now;
+            self.window = self.window.min(RAMP_START);
         }
     }
 

@@ -9,6 +9,7 @@ use inbox::Inbox;
 use pooling::Shutdown;
 use pooling::snapshot::{
     BudgetRow, ClientRow, EventRow, HolderRow, LaneRow, LockRow, Overview, PatienceRow, PoolRow, ServerRow,
+    StormRow,
 };
 use settings::pooler::PoolerConfig;
 use std::sync::Arc;
@@ -39,6 +40,8 @@ pub enum Ask {
     Locks(oneshot::Sender<Vec<LockRow>>),
     /// What has been learnt of callers who have not declared their patience.
     Patience(oneshot::Sender<Vec<PatienceRow>>),
+    /// Sources that do far more than they used to.
+    Storms(oneshot::Sender<Vec<StormRow>>),
     /// Everything for metrics and health.
     Overview(oneshot::Sender<Overview>),
     /// The configuration that runs.
@@ -136,6 +139,14 @@ impl EngineHandle {
     /// [`ReactorSilent`].
     pub async fn patience(&self) -> Result<Vec<PatienceRow>, ReactorSilent> {
         self.ask(Ask::Patience).await
+    }
+
+    /// Sources that do far more than they used to.
+    ///
+    /// # Errors
+    /// [`ReactorSilent`].
+    pub async fn storms(&self) -> Result<Vec<StormRow>, ReactorSilent> {
+        self.ask(Ask::Storms).await
     }
 
     /// Everything for metrics and health.

@@ -4,6 +4,7 @@
 
 mod addresses;
 mod answer;
+mod attempts;
 mod budget;
 mod cancel;
 mod caps;
@@ -23,10 +24,12 @@ mod refill;
 mod reload;
 mod request;
 mod reserve;
+mod running;
 mod session;
 mod shedding;
 mod show;
 mod shutdown;
+mod storms;
 mod timers;
 mod transaction_end;
 mod unused;
@@ -76,6 +79,8 @@ pub struct Engine {
     /// The terms of each server's budget, as they were at the start; none without one.
     budget_terms: Option<::budget::Terms>,
     budget_settings: BudgetSettings,
+    connection_attempts: attempts::ConnectionAttempts,
+    storms: storms::StormWatch,
     client_counts: client_limits::ClientCounts,
     /// Servers that were ever opened: spreads their lifetimes.
     servers_opened: u64,
@@ -153,6 +158,8 @@ impl Engine {
             caps: caps::Caps::default(),
             budget_terms: budget::terms_of(&budget_settings),
             budget_settings,
+            connection_attempts: attempts::ConnectionAttempts::default(),
+            storms: storms::StormWatch::default(),
             client_counts: client_limits::ClientCounts::default(),
             servers_opened: 0,
             keys: HashMap::new(),

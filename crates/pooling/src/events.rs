@@ -22,6 +22,11 @@ pub const SAME_EVENT_WITHIN: Duration = Duration::from_secs(60);
 /// What has happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventKind {
+    /// An attempt to connect was not looked at (`connection_attempts`).
+    AttemptRefused {
+        /// `too_many` or `refused_before`.
+        cause: &'static str,
+    },
     /// A client was turned away because of a limit on clients, of the process, a database or a user.
     ClientRefused,
     /// A client that held a server without using it was closed, since others waited.
@@ -62,6 +67,12 @@ pub enum EventKind {
         /// Why.
         cause: ShedCause,
     },
+
+    /// One source does far more than it used to.
+    StormBegan {
+        /// `attempts` or `lost_requests`.
+        what: &'static str,
+    },
     /// The process has begun to stop.
     Stopping {
         /// `wait_for_clients`, `wait_for_servers` or `now`.
@@ -76,6 +87,7 @@ impl EventKind {
     #[must_use]
     pub const fn label(&self) -> &'static str {
         match self {
+            Self::AttemptRefused { .. } => "attempt_refused",
             Self::ClientRefused => "client_refused",
             Self::HolderClosed { .. } => "holder_closed",
             Self::LoginFailed { .. } => "login_failed",
@@ -87,6 +99,7 @@ impl EventKind {
             Self::ServerClosed { .. } => "server_closed",
             Self::ServerBack { .. } => "server_back",
             Self::Shed { .. } => "shed",
+            Self::StormBegan { .. } => "storm_began",
             Self::Stopping { .. } => "stopping",
             Self::WaitTimedOut => "wait_timed_out",
         }
@@ -96,7 +109,9 @@ impl EventKind {
     #[must_use]
     pub const fn cause(&self) -> &'static str {
         match self {
+            Self::AttemptRefused { cause } => cause,
             Self::HolderClosed { limit } => limit,
+            Self::StormBegan { what } => what,
             Self::LoginFailed { cause } => cause.label(),
             Self::ServerClosed { cause } => cause.label(),
             Self::Shed { cause } => cause.label(),

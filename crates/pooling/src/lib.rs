@@ -19,6 +19,7 @@ pub mod events;
 mod guard;
 mod held;
 pub mod markers;
+mod origin;
 pub mod parameters;
 mod pool;
 pub mod seam;

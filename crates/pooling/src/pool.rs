@@ -11,6 +11,7 @@ use overload::cause::Cause;
 use overload::lanes::Lanes;
 use overload::line::Line;
 use overload::recovery::Recovery;
+use overload::running::RunningLimit;
 use pgwire::scram::ScramKeys;
 use settings::pooler::{General, PoolMode, PoolSettings, SessionState};
 use std::collections::VecDeque;
@@ -70,6 +71,10 @@ pub(crate) struct Pool {
     pub(crate) is_automatic: bool,
     /// Keeps its minimum without clients too: its database has a line and a user of its own.
     pub(crate) is_prewarmed: bool,
+    /// What `running_limit` has found.
+    pub(crate) running: RunningLimit,
+    /// Requests that may run at once by it; no limit unless it is on.
+    pub(crate) most_running: usize,
     /// Clients that have waited so long that the reserve is for them; no more than it has places.
     pub(crate) overdue: usize,
     /// Its servers pile up behind DDL: another one would only stand there too.
@@ -104,7 +109,10 @@ impl Pool {
         address: AddressIndex,
         settings: PoolSettings,
     ) -> Self {
+        let greatest = settings.pool_size + settings.reserve_pool_size;
         Self {
+            running: RunningLimit::new(greatest),
+            most_running: usize::MAX,
             database,
             user,
             target,
@@ -165,7 +173,7 @@ impl Pool {
 
     /// Servers that serve the line, or soon will.
     pub(crate) fn serving(&self) -> usize {
-        (self.live() + self.logins).saturating_sub(self.pinned)
+        (self.live() + self.logins).saturating_sub(self.pinned).min(self.most_running)
     }
 
     /// Someone waits whom a further server would help.
@@ -181,7 +189,9 @@ impl Pool {
             return 0;
         }
         let waiting = self.line.len() + usize::from(!self.welcomes.is_empty());
-        let for_waiters = waiting.saturating_sub(self.logins + self.tests);
+        // More servers than may run at once would help nobody.
+        let useful = self.most_running.saturating_sub(self.live() + self.logins);
+        let for_waiters = waiting.saturating_sub(self.logins + self.tests).min(useful);
         let for_minimum = self.minimum().saturating_sub(self.live() + self.logins);
         for_waiters.max(for_minimum)
     }

@@ -51,6 +51,8 @@ pub struct PoolRow {
     pub pool_size: usize,
     /// Servers that wait behind the lock of a pile-up; 0 if there is none.
     pub sv_behind_lock: usize,
+    /// Requests that may run at once, as `running_limit` has found; none if it is off.
+    pub running_limit: Option<usize>,
     /// Why the last server could not be opened, and since when none could: label of the cause, text.
     pub failure: Option<(&'static str, String, Duration)>,
     /// Time since a server last answered a query of this pool.
@@ -158,6 +160,10 @@ pub struct PoolCounters {
     pub holders_closed: u64,
     /// Servers asked what their session holds.
     pub session_probes: u64,
+    /// Requests that waited in line because as many ran as the server carries (`running_limit`).
+    pub running_holds: u64,
+    /// Requests that would have (`observe`).
+    pub running_would_hold: u64,
     /// Servers that began to stay with their client because of what it has left in the session.
     pub pins: u64,
     /// Clients dismissed because of what they had left in the session.
@@ -346,6 +352,42 @@ pub struct EstimateRow {
     pub used: usize,
 }
 
+/// A source that does, or lately did, far more than it used to: SHOW STORMS.
+#[derive(Clone, Debug)]
+pub struct StormRow {
+    /// `attempts` (to connect) or `lost_requests` (that got no server).
+    pub what: &'static str,
+    /// As the client named itself.
+    pub user: Arc<str>,
+    /// The same.
+    pub application_name: Arc<str>,
+    /// An address, a /64 of IPv6, or `unix:` with a user id.
+    pub origin: String,
+    /// A second, in the last whole window, in thousandths.
+    pub rate_milli: u64,
+    /// The most of this storm.
+    pub greatest_rate_milli: u64,
+    /// What was usual before it.
+    pub usual_rate_milli: u64,
+    /// Time since it began.
+    pub began: Duration,
+    /// Time since it was over; none while it goes on.
+    pub ended: Option<Duration>,
+}
+
+/// Attempts to connect, since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AttemptCounts {
+    /// Turned away, since there were too many of that user and address.
+    pub too_many: u64,
+    /// Turned away, since too many had failed before.
+    pub refused_before: u64,
+    /// Those that `on` would have turned away (`observe`).
+    pub would_refuse: u64,
+    /// Users and addresses that are remembered now.
+    pub sources: usize,
+}
+
 /// Everything for metrics and health.
 #[derive(Clone, Debug)]
 pub struct Overview {
@@ -369,6 +411,10 @@ pub struct Overview {
     pub protocol_errors: u64,
     /// The lanes of all pools; none if none are declared.
     pub lanes: Vec<LaneRow>,
+    /// Attempts to connect.
+    pub attempts: AttemptCounts,
+    /// Storms that have begun, and those that go on, by what grows.
+    pub storms: [(&'static str, u64, usize); 2],
     /// True while draining to a stop.
     pub shutting_down: bool,
 }

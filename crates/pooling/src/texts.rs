@@ -25,6 +25,8 @@ pub(crate) const TOO_MANY_PINNED: &str = "53H02";
 pub(crate) const OVERLOADED: &str = "53H03";
 /// PostgreSQL's "invalid parameter value".
 pub(crate) const INVALID_PARAMETER_VALUE: &str = "22023";
+/// Too many attempts to connect, or too many that failed: class 53 as well.
+pub(crate) const ATTEMPT_REFUSED: &str = "53H04";
 /// No server can be opened.
 pub(crate) const CANNOT_CONNECT: &str = "08001";
 /// PostgreSQL's "too many connections".
@@ -92,6 +94,11 @@ pub(crate) fn overloaded(
 /// An error that ends the session.
 pub(crate) fn fatal(sqlstate: &str, message: &str) -> Vec<u8> {
     error_response(Severity::Fatal, sqlstate, message, None, None)
+}
+
+/// An error that ends the session, with what to do about it.
+pub(crate) fn fatal_with_hint(sqlstate: &str, message: &str, hint: &str) -> Vec<u8> {
+    error_response(Severity::Fatal, sqlstate, message, None, Some(hint))
 }
 
 /// An error that ends the session, with detail.

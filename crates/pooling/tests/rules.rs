@@ -3,6 +3,8 @@
 #![allow(unreachable_pub, dead_code, reason = "the modules of one test program")]
 #![allow(clippy::expect_used, clippy::panic, reason = "a panic is how a test fails")]
 
+#[path = "rules/attempts.rs"]
+mod attempts;
 #[path = "rules/back_pressure.rs"]
 mod back_pressure;
 #[path = "rules/bench.rs"]
@@ -35,6 +37,8 @@ mod pools;
 mod random;
 #[path = "rules/reloads.rs"]
 mod reloads;
+#[path = "rules/running.rs"]
+mod running;
 #[path = "rules/session_state.rs"]
 mod session_state;
 #[path = "rules/statements.rs"]

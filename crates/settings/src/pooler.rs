@@ -27,8 +27,9 @@ pub use lanes::{
     MAX_LANE_NAME_BYTES, MAX_LANES, MAX_PATTERN_BYTES, MAX_PATTERNS, MOST_GUARANTEED_PERCENT, PLAIN_LANE,
 };
 pub use model::{
-    AuthType, BudgetSettings, ClientDisconnect, Database, General, Keepalive, Lane, LockPileup, LogFormat,
-    OverloadPolicy, PoolMode, PoolerConfig, Secret, ServerAddress, ServerBudget, SessionState, UserSettings,
+    AuthType, BudgetSettings, ClientDisconnect, Database, General, GuardPolicy, Keepalive, Lane, LockPileup,
+    LogFormat, OverloadPolicy, PoolMode, PoolerConfig, Secret, ServerAddress, ServerBudget, SessionState,
+    UserSettings,
 };
 pub use reference::reference;
 pub use show::{ConfigRow, show_config};

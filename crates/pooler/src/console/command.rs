@@ -33,6 +33,7 @@ pub(super) enum Show {
     Stats,
     StatsAverages,
     StatsTotals,
+    Storms,
     Version,
 }
 
@@ -61,6 +62,7 @@ const SHOWS: &[(&str, Show)] = &[
     ("stats", Show::Stats),
     ("stats_averages", Show::StatsAverages),
     ("stats_totals", Show::StatsTotals),
+    ("storms", Show::Storms),
     ("version", Show::Version),
 ];
 

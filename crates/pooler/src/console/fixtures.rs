@@ -4,8 +4,8 @@ use crate::console::source::Source;
 use crate::control::ReactorSilent;
 use pooling::seam::ClientAddress;
 use pooling::snapshot::{
-    BudgetRow, ClientRow, EventRow, HolderRow, LaneRow, LockRow, OverloadRow, Overview, PatienceRow,
-    PoolCounters, PoolRow, ServerRow,
+    AttemptCounts, BudgetRow, ClientRow, EventRow, HolderRow, LaneRow, LockRow, OverloadRow, Overview,
+    PatienceRow, PoolCounters, PoolRow, ServerRow, StormRow,
 };
 use settings::pooler::PoolerConfig;
 use std::sync::Arc;
@@ -32,6 +32,7 @@ pub(crate) fn pool_row(database: &str, user: &str) -> PoolRow {
         pool_mode: "transaction",
         pool_size: 20,
         sv_behind_lock: 0,
+        running_limit: None,
         failure: None,
         since_last_answer: None,
         overload: OverloadRow::default(),
@@ -52,6 +53,8 @@ pub(crate) fn overview(pools: Vec<PoolRow>) -> Overview {
         protocol_errors: 0,
         budgets: Vec::new(),
         lanes: Vec::new(),
+        attempts: AttemptCounts::default(),
+        storms: [("attempts", 0, 0), ("lost_requests", 0, 0)],
         shutting_down: false,
     }
 }
@@ -148,6 +151,21 @@ pub(crate) fn budget_row(address: &str) -> BudgetRow {
     }
 }
 
+/// A storm that goes on.
+pub(crate) fn storm_row(user: &str) -> StormRow {
+    StormRow {
+        what: "attempts",
+        user: user.into(),
+        application_name: "cron".into(),
+        origin: "192.0.2.7".to_owned(),
+        rate_milli: 250_050,
+        greatest_rate_milli: 300_000,
+        usual_rate_milli: 2_000,
+        began: Duration::from_secs(30),
+        ended: None,
+    }
+}
+
 /// A lane in which somebody waits.
 pub(crate) fn lane_row(database: &str, user: &str, lane: &str) -> LaneRow {
     LaneRow {
@@ -205,6 +223,7 @@ pub(crate) struct Rows {
     pub(crate) lanes: Vec<LaneRow>,
     pub(crate) locks: Vec<LockRow>,
     pub(crate) patience: Vec<PatienceRow>,
+    pub(crate) storms: Vec<StormRow>,
     pub(crate) config: Option<Arc<PoolerConfig>>,
     pub(crate) shutting_down: bool,
     pub(crate) silent: bool,
@@ -251,6 +270,10 @@ impl Source for Rows {
 
     async fn patience(&self) -> Result<Vec<PatienceRow>, ReactorSilent> {
         self.answer(self.patience.clone())
+    }
+
+    async fn storms(&self) -> Result<Vec<StormRow>, ReactorSilent> {
+        self.answer(self.storms.clone())
     }
 
     async fn overview(&self) -> Result<Overview, ReactorSilent> {

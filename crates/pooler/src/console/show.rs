@@ -10,6 +10,7 @@ mod locks;
 mod pools;
 mod sockets;
 mod stats;
+mod storms;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +24,7 @@ pub(super) use locks::locks;
 pub(super) use pools::pools;
 pub(super) use sockets::{clients, servers};
 pub(super) use stats::{stats, stats_averages, stats_totals};
+pub(super) use storms::storms;
 
 use super::table::{self, Cell, plain, shown};
 use pgwire::message::{ErrorFields, Severity, backend};
@@ -30,7 +32,7 @@ use pooling::seam::ClientAddress;
 
 /// SHOW HELP: a notice, as PgBouncer sends it.
 pub(super) fn help(out: &mut Vec<u8>) {
-    const USAGE: &str = "\n\tSHOW HELP|CONFIG|POOLS|CLIENTS|SERVERS|HOLDERS|BUDGET|EVENTS|LANES|LOCKS|OVERLOAD|PATIENCE|VERSION\
+    const USAGE: &str = "\n\tSHOW HELP|CONFIG|POOLS|CLIENTS|SERVERS|HOLDERS|BUDGET|EVENTS|LANES|LOCKS|OVERLOAD|PATIENCE|STORMS|VERSION\
         \n\tSHOW STATS|STATS_TOTALS|STATS_AVERAGES\
         \n\tRELOAD";
     let usage = ErrorFields {

@@ -3,6 +3,7 @@
 use crate::control::{EngineHandle, ReactorSilent};
 use pooling::snapshot::{
     BudgetRow, ClientRow, EventRow, HolderRow, LaneRow, LockRow, Overview, PatienceRow, PoolRow, ServerRow,
+    StormRow,
 };
 use settings::pooler::PoolerConfig;
 use std::future::Future;
@@ -31,6 +32,8 @@ pub trait Source: Send + Sync + 'static {
     fn locks(&self) -> impl Future<Output = Result<Vec<LockRow>, ReactorSilent>> + Send;
     /// What has been learnt of callers who have not declared their patience.
     fn patience(&self) -> impl Future<Output = Result<Vec<PatienceRow>, ReactorSilent>> + Send;
+    /// Sources that do far more than they used to.
+    fn storms(&self) -> impl Future<Output = Result<Vec<StormRow>, ReactorSilent>> + Send;
     /// Everything for metrics and health.
     fn overview(&self) -> impl Future<Output = Result<Overview, ReactorSilent>> + Send;
     /// The configuration that runs.
@@ -72,6 +75,10 @@ impl Source for EngineHandle {
 
     async fn patience(&self) -> Result<Vec<PatienceRow>, ReactorSilent> {
         Self::patience(self).await
+    }
+
+    async fn storms(&self) -> Result<Vec<StormRow>, ReactorSilent> {
+        Self::storms(self).await
     }
 
     async fn overview(&self) -> Result<Overview, ReactorSilent> {

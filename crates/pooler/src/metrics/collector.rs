@@ -2,6 +2,7 @@
 
 mod budget;
 mod lanes;
+mod sources;
 
 use super::ProcessFacts;
 use super::fold::{MAX_LABELLED_POOLS, fold};
@@ -39,6 +40,7 @@ impl Collector for OverviewCollector {
         servers(&mut families)?;
         work(&mut families)?;
         budget::budgets(&mut families, &self.overview.budgets)?;
+        sources::sources(&mut families, &self.overview)?;
         lanes::lanes(&mut families, &self.overview.lanes)?;
         overload(&mut families)?;
         trouble(&mut families)

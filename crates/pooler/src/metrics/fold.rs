@@ -40,6 +40,7 @@ fn add(sum: &mut PoolRow, pool: PoolRow) {
     sum.sv_closing += pool.sv_closing;
     sum.sv_behind_lock += pool.sv_behind_lock;
     sum.pool_size += pool.pool_size;
+    sum.running_limit = sum.running_limit.zip(pool.running_limit).map(|(sum, limit)| sum + limit);
     sum.maxwait = sum.maxwait.max(pool.maxwait);
     sum.since_last_answer = later(sum.since_last_answer, pool.since_last_answer);
     sum.overload.overloaded = sum.overload.overloaded.max(pool.overload.overloaded);
@@ -75,6 +76,8 @@ fn add_counters(sum: &mut PoolRow, counters: &pooling::snapshot::PoolCounters) {
         (&mut sums.reserve_logins, counters.reserve_logins),
         (&mut sums.holders_closed, counters.holders_closed),
         (&mut sums.session_probes, counters.session_probes),
+        (&mut sums.running_holds, counters.running_holds),
+        (&mut sums.running_would_hold, counters.running_would_hold),
         (&mut sums.pins, counters.pins),
         (&mut sums.pin_refusals, counters.pin_refusals),
         (&mut sums.lock_pileups, counters.lock_pileups),

@@ -132,6 +132,7 @@ impl Dispatch {
             Ask::Events(answer) => drop(answer.send(engine.event_rows())),
             Ask::Lanes(answer) => drop(answer.send(engine.lane_rows())),
             Ask::Locks(answer) => drop(answer.send(engine.lock_rows())),
+            Ask::Storms(answer) => drop(answer.send(engine.storm_rows())),
             Ask::Overview(answer) => drop(answer.send(engine.overview())),
             Ask::Config(answer) => drop(answer.send(engine.config().clone())),
             Ask::Reload(config, tls, answer) => {

@@ -56,6 +56,9 @@ impl Engine {
         if farewell.is_none() {
             self.learn_from_departure(id);
         }
+        if self.clients.find(id).is_some_and(|client| matches!(client.state, ClientState::Waiting(_))) {
+            self.note_lost_request(id);
+        }
         let Some(client) = self.clients.remove(id) else { return };
         if let Some(farewell) = farewell.filter(|_| !self.is_inside_message(&client.state)) {
             transport.send(id.into(), &[farewell]);

@@ -5,6 +5,7 @@ use super::request::says_goodbye;
 use crate::client::ClientState;
 use crate::close_cause::CloseCause;
 use crate::connection::{ClientId, PoolId, ServerId};
+use crate::pool::Pool;
 use crate::seam::Transport;
 use crate::server::{Cleaning, ServerState};
 use crate::texts;
@@ -18,8 +19,13 @@ impl Engine {
     /// A whole request is in hand: the client gets a free server, or joins the line.
     pub(super) fn ask_for_server(&mut self, transport: &mut impl Transport, id: ClientId, bytes: &[u8]) {
         let Some(pool_id) = self.clients.find(id).and_then(|client| client.pool) else { return };
+        self.look_at_running(pool_id);
         // Whoever waits already comes first.
-        let is_first = self.pool(pool_id).line.is_empty();
+        let pool = self.pool_mut(pool_id);
+        let is_first = pool.line.is_empty();
+        let may_run = pool.active < pool.most_running;
+        pool.counters.running_holds += u64::from(is_first && !may_run);
+        let is_first = is_first && may_run;
         if is_first && let Some(server) = self.take_idle(transport, pool_id) {
             self.pool_mut(pool_id).counters.wait.record(Duration::ZERO);
             self.link(transport, id, server, bytes, false);
@@ -100,7 +106,9 @@ impl Engine {
         server.query_at = now;
         server.from_line = from_line;
         server.served = true;
-        self.pools[server.pool.0 as usize].counters.server_assignment_count += 1;
+        let pool_id = server.pool;
+        self.pools[pool_id.0 as usize].counters.server_assignment_count += 1;
+        self.count_if_beyond_limit(pool_id);
         let Some(query) = self.change_parameters(transport, id, server_id) else {
             return self.forward_request(transport, id, server_id, bytes, None);
         };
@@ -123,6 +131,7 @@ impl Engine {
         let Some(server) = self.servers.find_mut(id) else { return };
         server.used_at = now;
         let pool_id = server.pool;
+        let was_active = matches!(server.state, ServerState::Active(_));
         if server.replies.is_doubtful() {
             return self.close_server(transport, id, CloseCause::Desync);
         }
@@ -136,7 +145,10 @@ impl Engine {
         if let Some(cause) = self.reason_to_close(id) {
             return self.close_server(transport, id, cause);
         }
-        let Some((client, queued_at)) = self.next_in_line(pool_id) else {
+        let pool = self.pool(pool_id);
+        let may_run = pool.active - usize::from(was_active) < pool.most_running;
+        let next = if may_run { self.next_in_line(pool_id) } else { None };
+        let Some((client, queued_at)) = next else {
             self.move_server(id, ServerState::Idle);
             self.arm_server_idle(id);
             self.watch_stats();
@@ -208,7 +220,15 @@ impl Engine {
             ServerState::Closing { .. } => pool.closing += 1,
             ServerState::Idle => pool.idle.push_back(id),
         }
+        let frees_a_turn = !matches!(next, ServerState::Active(_) | ServerState::Idle)
+            && pool.most_running != usize::MAX
+            && !pool.line.is_empty();
         server.state = next;
+        let pool_id = server.pool;
+        // Servers at rest may be used in its place.
+        if frees_a_turn {
+            self.arm_pool_at(pool_id, self.now);
+        }
     }
 
     /// Starts the way back to use.
@@ -262,8 +282,12 @@ impl Engine {
 
     /// Servers at rest go to those who wait and whom no test will serve, or are tested for them.
     pub(super) fn serve_from_idle(&mut self, transport: &mut impl Transport, pool_id: PoolId) {
-        while self.pool(pool_id).line.len() > self.pool(pool_id).tests && !self.pool(pool_id).idle.is_empty()
-        {
+        let has_work = |pool: &Pool| {
+            pool.line.len() > pool.tests
+                && !pool.idle.is_empty()
+                && pool.active + pool.tests < pool.most_running
+        };
+        while has_work(self.pool(pool_id)) {
             if let Some(server) = self.take_idle(transport, pool_id) {
                 self.release_server(transport, server);
             }

@@ -130,6 +130,12 @@ impl Engine {
             return false;
         }
         let is_console = startup.database == CONSOLE_DATABASE;
+        if !is_console {
+            self.note_attempt(id, &startup.user, &startup.parameters);
+        }
+        if !(is_console && self.is_own_user(id)) && self.refuse_attempt(transport, id, &startup.user) {
+            return false;
+        }
         if !is_console
             && (self.refuse_if_full(transport, id) || self.refuse_if_crowded(transport, id, &startup))
         {

@@ -280,6 +280,7 @@ impl Engine {
             self.dismiss_client(transport, client, &farewell, "query_wait_timeout");
         }
         self.notify_waiters(transport, id);
+        self.look_at_running(id);
         self.serve_from_idle(transport, id);
         self.look_at_locks_if_due(transport, id);
         self.refill(transport, id);

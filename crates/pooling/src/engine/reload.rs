@@ -33,6 +33,8 @@ impl Engine {
         let lanes_changed = self.config.lanes != config.lanes;
         self.config = config;
         self.redefine_pools();
+        self.forget_attempts();
+        self.reset_running_limits();
         if lanes_changed {
             self.change_lanes();
         }

@@ -133,6 +133,7 @@ impl Engine {
     /// Answers the request of a client that has no server with an error. The session stays: what is left of the
     /// request is skipped, and one ReadyForQuery follows.
     pub(super) fn refuse_request(&mut self, transport: &mut impl Transport, id: ClientId, error: &[u8]) {
+        self.note_lost_request(id);
         let Some(client) = self.clients.find_mut(id) else { return };
         let held = std::mem::take(&mut client.held);
         // Only a request that has begun is refused, so there is a header.

@@ -66,6 +66,7 @@ impl Engine {
             pool_mode: pool.settings.pool_mode.as_str(),
             pool_size: pool.settings.pool_size,
             sv_behind_lock: self.servers_behind_lock(id),
+            running_limit: self.running_limit_of(pool),
             failure: pool.failure.as_ref().map(|failure| {
                 (failure.last.cause.label(), failure.last.client_text.clone(), now.since(failure.since))
             }),
@@ -198,6 +199,8 @@ impl Engine {
             probes: self.totals.probes,
             protocol_errors: self.totals.protocol_errors,
             lanes: self.lane_rows(),
+            attempts: self.attempt_counts(),
+            storms: self.storms.counts(self.now),
             shutting_down: self.shutdown.is_some(),
         }
     }

@@ -595,9 +595,10 @@ fn settings_at_random(random: &mut Random, scenario: &Scenario) -> Arc<PoolerCon
         "transaction"
     };
     let (reserve, further) = if scenario.limits {
+        let lanes = ["", "[lanes]\nall = user=u weight=3 share_percent=50\n"][random.below(2)];
         let further = format!(
             "reserve_pool_timeout = 0.0{}\nserver_reset_query_always = {}\nserver_fast_close = {}\n\
-             query_wait_notify = 0.0{}\npool_idle_timeout = {}\nmax_db_client_connections = 9\n",
+             query_wait_notify = 0.0{}\npool_idle_timeout = {}\nmax_db_client_connections = 9\n{lanes}",
             random.below(10),
             random.below(2),
             random.below(2),

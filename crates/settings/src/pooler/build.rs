@@ -2,8 +2,8 @@
 
 use super::apply::{Places, Scope, apply, apply_defaults, refused};
 use super::model::{
-    AuthType, BudgetSettings, ClientDisconnect, General, Keepalive, LockPileup, LogFormat, OverloadPolicy,
-    PoolMode, PoolerConfig, Secret, ServerBudget, SessionState, UserSettings,
+    AuthType, BudgetSettings, ClientDisconnect, General, GuardPolicy, Keepalive, LockPileup, LogFormat,
+    OverloadPolicy, PoolMode, PoolerConfig, Secret, ServerBudget, SessionState, UserSettings,
 };
 use super::tls::Tls;
 use super::value::Refusal;
@@ -221,6 +221,11 @@ fn blank() -> General {
         client_message_timeout: Duration::ZERO,
         waiter_buffer: 0,
         drain_limit: 0,
+        connection_attempts: GuardPolicy::Off,
+        connection_attempt_rate: 0,
+        connection_attempt_burst: 0,
+        failed_login_limit: 0,
+        running_limit: GuardPolicy::Off,
         server_login_concurrency: 0,
         server_login_rate: 0,
         drain_timeout: Duration::ZERO,

@@ -105,6 +105,17 @@ impl OverloadPolicy {
     }
 }
 
+/// Whether a guard acts (`connection_attempts`, `running_limit`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GuardPolicy {
+    /// Nobody looks.
+    Off,
+    /// It decides and counts what it would have done, and does it not.
+    Observe,
+    /// It acts.
+    On,
+}
+
 /// A secret of `auth_file` or of a `[databases]` line. Its `Debug` never shows the secret.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Secret {
@@ -347,6 +358,16 @@ pub struct General {
     pub waiter_buffer: usize,
     /// Bytes of an abandoned result that are drained before the connection is closed instead.
     pub drain_limit: u64,
+    /// Whether attempts to connect are limited by user and address.
+    pub connection_attempts: GuardPolicy,
+    /// Attempts a second of one user from one address; 0 = no limit.
+    pub connection_attempt_rate: u32,
+    /// Attempts at once after a quiet time.
+    pub connection_attempt_burst: u32,
+    /// Failed logins in a row from which on attempts are refused unseen for a while; 0 = none.
+    pub failed_login_limit: u32,
+    /// Whether requests that run at once are limited to what the server carries.
+    pub running_limit: GuardPolicy,
     /// Server logins in flight at once, per server address.
     pub server_login_concurrency: usize,
     /// Server logins started a second, per server address; 0 = no limit.

@@ -163,6 +163,7 @@ const SESSION_STATE: Kind = Kind::Choice { built: &["pin", "refuse", "ignore"], 
 const LOCK_PILEUP: Kind =
     Kind::Choice { built: &["off", "warn", "cancel-waiting-ddl", "cancel-blocker"], not_built: &[] };
 const OVERLOAD_POLICY: Kind = Kind::Choice { built: &["off", "observe", "on"], not_built: &[] };
+const GUARD_POLICY: Kind = Kind::Choice { built: &["off", "observe", "on"], not_built: &[] };
 const CLIENT_DISCONNECT: Kind = Kind::Choice { built: &["cancel", "close", "finish"], not_built: &[] };
 
 /// Binds a setting to a field.

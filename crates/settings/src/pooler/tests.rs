@@ -100,6 +100,7 @@ reserve_pool_timeout = 1
 query_wait_notify = 2
 pool_idle_timeout = 1h
 overload_policy = on
+connection_attempts = on
 ";
     let toml = r#"
 [pooler]

@@ -1,8 +1,8 @@
 //! From text to typed values, and back for `SHOW CONFIG`.
 
 use super::model::{
-    AuthType, ClientDisconnect, LockPileup, LogFormat, OverloadPolicy, PoolMode, Secret, ServerBudget,
-    SessionState,
+    AuthType, ClientDisconnect, GuardPolicy, LockPileup, LogFormat, OverloadPolicy, PoolMode, Secret,
+    ServerBudget, SessionState,
 };
 use super::table::Kind;
 use super::tls::SslMode;
@@ -241,6 +241,7 @@ macro_rules! choices {
 }
 
 choices!(AuthType: "any" = Any, "trust" = Trust, "plain" = Plain, "md5" = Md5, "scram-sha-256" = ScramSha256);
+choices!(GuardPolicy: "off" = Off, "observe" = Observe, "on" = On);
 choices!(PoolMode: "session" = Session, "statement" = Statement, "transaction" = Transaction);
 choices!(ClientDisconnect: "cancel" = Cancel, "close" = Close, "finish" = Finish);
 choices!(SslMode: "disable" = Disable, "allow" = Allow, "prefer" = Prefer, "require" = Require,

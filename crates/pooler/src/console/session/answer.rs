@@ -95,6 +95,7 @@ async fn show<S: Source>(
         Show::Locks => show::locks(out, &source.locks().await?),
         Show::Overload => show::overloads(out, &source.pools().await?),
         Show::Patience => show::patience(out, &source.patience().await?),
+        Show::Storms => show::storms(out, &source.storms().await?),
         Show::Pools => show::pools(out, &source.pools().await?, context.sessions.entries().len()),
         Show::Servers => show::servers(out, &source.servers().await?, wall_clock()),
         Show::Version => show::version(out, context.version),

@@ -7,7 +7,7 @@ use pooling::snapshot::PoolRow;
 use std::time::Duration;
 
 /// The first 17 are PgBouncer's.
-pub(super) const COLUMNS: [Column<'static>; 23] = [
+pub(super) const COLUMNS: [Column<'static>; 24] = [
     text("database"),
     text("user"),
     int4("cl_active"),
@@ -34,6 +34,8 @@ pub(super) const COLUMNS: [Column<'static>; 23] = [
     text("failure"),
     text("failure_text"),
     int4("failing"),
+    // Requests that may run at once (`running_limit`).
+    int4("running_limit"),
 ];
 
 /// One row per pool, and one for the console itself.
@@ -71,6 +73,7 @@ fn row(pool: &PoolRow) -> [Cell<'_>; COLUMNS.len()] {
         failure.and_then(|(cause, _, _)| plain(cause)),
         failure.and_then(|(_, text, _)| plain(text)),
         failure.and_then(|(_, _, since)| seconds(*since)),
+        pool.running_limit.and_then(shown),
     ]
 }
 

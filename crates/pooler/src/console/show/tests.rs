@@ -1,7 +1,7 @@
 use super::*;
 use crate::console::averages::{PerDatabase, StatsHistory};
 use crate::console::fixtures::{
-    budget_row, client_row, event_row, holder_row, lane_row, lock_row, pool_row, server_row,
+    budget_row, client_row, event_row, holder_row, lane_row, lock_row, pool_row, server_row, storm_row,
 };
 use crate::console::tests::{Parsed, parse};
 use overload::Moment;
@@ -160,6 +160,14 @@ fn show_locks_names_blocker_waiter_and_statement_once_per_pool() {
     assert_eq!(shown.value(0, "waiter_statement"), Some("ALTER TABLE orders ADD note text"));
     assert_eq!(shown.value(0, "blocker_state"), Some("idle in transaction"));
     assert_eq!((shown.value(1, "waiter_pid"), shown.value(1, "longest_wait_ms")), (None, None));
+}
+
+#[test]
+fn show_storms_names_who_does_how_much_more_than_before() {
+    let shown = result(|out| storms(out, &[storm_row("web")]));
+    assert_eq!((shown.value(0, "user"), shown.value(0, "addr")), (Some("web"), Some("192.0.2.7")));
+    assert_eq!((shown.value(0, "rate"), shown.value(0, "usual_rate")), (Some("250.050"), Some("2.000")));
+    assert_eq!((shown.value(0, "began"), shown.value(0, "ended")), (Some("30"), None));
 }
 
 #[test]

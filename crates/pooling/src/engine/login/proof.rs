@@ -7,7 +7,9 @@ use crate::engine::Engine;
 use crate::events::EventKind;
 use crate::seam::{DeriveVerifier, DerivedVerifier, Transport};
 use crate::texts;
-use pgwire::accept::{ClientLogin, LoginSecret, MAX_LOGIN_BODY_BYTES, Method, Step, needs_verifier};
+use pgwire::accept::{
+    ClientLogin, LoginError, LoginSecret, MAX_LOGIN_BODY_BYTES, Method, Step, needs_verifier,
+};
 use pgwire::frame;
 use pgwire::startup::Startup;
 use settings::pooler::{AuthType, Secret};
@@ -158,6 +160,7 @@ impl Engine {
                 true
             }
             Step::Accepted { send, keys } => {
+                self.note_proof(id, &startup.user);
                 let is_console = startup.database == CONSOLE_DATABASE;
                 let admits = !is_console || self.is_console_user(&startup.user);
                 if !admits {
@@ -166,6 +169,9 @@ impl Engine {
                 self.on_accepted(transport, id, &startup, send, keys, false)
             }
             Step::Refused(error) => {
+                if matches!(error, LoginError::WrongPassword { .. }) {
+                    self.note_refused_proof(transport, id, &startup.user);
+                }
                 self.totals.logins_refused += 1;
                 self.record(None, EventKind::LoginRefused);
                 self.dismiss_client(transport, id, &error.response(), &error.to_string());

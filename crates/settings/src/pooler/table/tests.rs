@@ -26,6 +26,7 @@ const OWN: &str = "
 max_prepared_statement_bytes client_patience client_disconnect client_write_timeout client_message_timeout waiter_buffer drain_limit
 server_login_concurrency server_login_rate drain_timeout metrics_listen log_format session_state
 lock_pileup lock_pileup_grace overload_policy \
+connection_attempts connection_attempt_rate connection_attempt_burst failed_login_limit running_limit \
 server_budget budget_reserved budget_chunk budget_settle budget_database budget_user";
 
 #[test]
