@@ -231,6 +231,12 @@ pub const ALL: &[Scenario] = &[
         seconds: 16,
         run: Run::OnPoolers { size: guard::one_pool, run: guard::dying::clients },
     },
+    Scenario {
+        name: "waiting-migration",
+        about: "a report reads a table, an ALTER TABLE waits for it, and readers behind that: all else goes on, and the migration ends",
+        seconds: 15,
+        run: Run::OnPoolers { size: guard::migration::size, run: guard::migration::waiting },
+    },
 ];
 
 /// The drill of that name.

@@ -110,3 +110,8 @@ fn keys_rotate_and_clients_are_put_out_without_anybody_else_noticing() {
 fn pools_serve_again_after_the_database_stalled_or_restarted_and_callers_left() {
     hold(&["stalled-pools", "frozen-database", "restart", "dying-clients"]);
 }
+
+#[test]
+fn a_waiting_migration_stops_nobody_else_and_ends() {
+    hold(&["waiting-migration"]);
+}

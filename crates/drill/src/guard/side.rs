@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::load::{Load, LoadOptions, Seen};
 use super::{POOL_SIZE, capacity};
 use crate::peer::{Peer, PoolerProgram, PoolerSetup};
+use crate::port::PortLease;
 use crate::postgres::{DATABASE, PostgresOptions, PrivatePostgres};
 use crate::relay::Relay;
 use crate::wire::Address;
@@ -40,6 +41,8 @@ pub struct SideOptions {
     pub query_ms: u64,
     /// Further settings of the pooler.
     pub settings: Vec<(String, String)>,
+    /// Settings that only holdfast has.
+    pub own_settings: Vec<(String, String)>,
 }
 
 impl SideOptions {
@@ -52,6 +55,7 @@ impl SideOptions {
             paths: 1,
             query_ms: 50,
             settings: Vec::new(),
+            own_settings: Vec::new(),
         }
     }
 
@@ -96,6 +100,8 @@ pub struct Side {
     pub paths: Vec<Relay>,
     /// The server.
     pub server: PrivatePostgres,
+    /// Where holdfast serves metrics and health.
+    pub metrics: PortLease,
     options: SideOptions,
 }
 
@@ -119,8 +125,16 @@ impl Side {
             let port = paths.get(*path).map_or(address, Relay::address).port();
             setup = setup.database(&format!("{name} = host=127.0.0.1 port={port} dbname={DATABASE}"));
         }
-        for (name, value) in &options.settings {
+        let own = match program {
+            PoolerProgram::Holdfast(_) => options.own_settings.as_slice(),
+            PoolerProgram::Pgbouncer(_) => &[],
+        };
+        for (name, value) in options.settings.iter().chain(own) {
             setup = setup.setting(name, value);
+        }
+        let metrics = PortLease::take()?;
+        if matches!(program, PoolerProgram::Holdfast(_)) {
+            setup = setup.setting("metrics_listen", &metrics.address().to_string());
         }
         let pooler = program.start(&setup)?;
         let kind = match program {
@@ -128,7 +142,8 @@ impl Side {
             PoolerProgram::Pgbouncer(_) => PoolerKind::Peer,
         };
         let (load, seen) = (None, Seen::default());
-        Ok(Self { name: program.name(), kind, load, seen, pooler, paths, server, options: options.clone() })
+        let (name, options) = (program.name(), options.clone());
+        Ok(Self { name, kind, load, seen, pooler, paths, server, metrics, options })
     }
 
     /// What the server gives through as many connections as the pools have, without the pooler.

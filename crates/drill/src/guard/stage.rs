@@ -163,6 +163,11 @@ impl<'a> GuardStage<'a> {
         })
     }
 
+    /// The program that is drilled.
+    pub(crate) fn program(&self) -> &std::path::Path {
+        &self.options.program
+    }
+
     /// Times of this form.
     pub(crate) const fn spans(&self) -> Spans {
         self.spans

@@ -1,6 +1,7 @@
 //! The guard's drills: poolers side by side, each before its own PostgreSQL, and something is done to that.
 
 pub(super) mod dying;
+pub(super) mod migration;
 pub(super) mod overload;
 pub(super) mod stalled;
 
