@@ -175,7 +175,10 @@ impl House {
     /// Process ids of the sessions at the database, without those that ask for them (an earlier one may end late).
     pub(crate) fn backend_pids(&self) -> Vec<u32> {
         let backends = self.postgres.backends().unwrap();
-        backends.iter().filter(|backend| backend.user != ADMIN_USER).map(|backend| backend.pid).collect()
+        // A look at locks has a connection of its own, of the reserved slice, while a queue stands.
+        let is_counted = |name: &str, user: &str| user != ADMIN_USER && name != "holdfast locks";
+        let counted = backends.iter().filter(|backend| is_counted(&backend.application_name, &backend.user));
+        counted.map(|backend| backend.pid).collect()
     }
 
     /// How many sessions were at the database at one moment, at least. One look at `pg_stat_activity` is no moment: it
