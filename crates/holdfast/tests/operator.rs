@@ -44,6 +44,8 @@ mod server_budget;
 mod server_logins;
 #[path = "operator/session_state.rs"]
 mod session_state;
+#[path = "operator/stalls.rs"]
+mod stalls;
 #[path = "operator/stopping.rs"]
 mod stopping;
 #[path = "operator/timeouts.rs"]

@@ -9,7 +9,7 @@ use inbox::Inbox;
 use pooling::Shutdown;
 use pooling::snapshot::{
     BudgetRow, ClientRow, EventRow, HolderRow, LaneRow, LockRow, Overview, PatienceRow, PoolRow, ServerRow,
-    StormRow,
+    StallRow, StormRow,
 };
 use settings::pooler::PoolerConfig;
 use std::sync::Arc;
@@ -42,6 +42,8 @@ pub enum Ask {
     Patience(oneshot::Sender<Vec<PatienceRow>>),
     /// Sources that do far more than they used to.
     Storms(oneshot::Sender<Vec<StormRow>>),
+    /// The pools that stand still, or have.
+    Stalls(oneshot::Sender<Vec<StallRow>>),
     /// Everything for metrics and health.
     Overview(oneshot::Sender<Overview>),
     /// The configuration that runs.
@@ -147,6 +149,14 @@ impl EngineHandle {
     /// [`ReactorSilent`].
     pub async fn storms(&self) -> Result<Vec<StormRow>, ReactorSilent> {
         self.ask(Ask::Storms).await
+    }
+
+    /// The pools that stand still, then those that have, the latest first.
+    ///
+    /// # Errors
+    /// [`ReactorSilent`].
+    pub async fn stalls(&self) -> Result<Vec<StallRow>, ReactorSilent> {
+        self.ask(Ask::Stalls).await
     }
 
     /// Everything for metrics and health.

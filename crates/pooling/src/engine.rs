@@ -29,6 +29,7 @@ mod session;
 mod shedding;
 mod show;
 mod shutdown;
+mod stalls;
 mod storms;
 mod timers;
 mod transaction_end;
@@ -105,6 +106,7 @@ pub struct Engine {
     recorder: Recorder,
     /// How long clients wait that have not said so.
     learnt: LearntPatience<Caller>,
+    stalls: stalls::Stalls,
     shutdown: Option<Shutdown>,
     /// The user id of this process: the same one over the Unix socket may use the console.
     own_uid: Option<u32>,
@@ -178,6 +180,7 @@ impl Engine {
             totals: Totals::default(),
             recorder: Recorder::default(),
             learnt: LearntPatience::default(),
+            stalls: stalls::Stalls::default(),
             shutdown: None,
             own_uid: None,
             mock: MockSecret::new([0; 32], DEFAULT_ITERATIONS),

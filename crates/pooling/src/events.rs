@@ -6,6 +6,7 @@
 
 use crate::close_cause::CloseCause;
 use crate::snapshot::EventRow;
+use crate::stall::{StallCause, StallEnd};
 use overload::Moment;
 use overload::cause::Cause;
 use overload::shedding::ShedCause;
@@ -73,6 +74,20 @@ pub enum EventKind {
         /// `attempts` or `lost_requests`.
         what: &'static str,
     },
+    /// Clients of the pool wait, and nobody gets an answer; or the cause of that has become another one.
+    Stalled {
+        /// Why.
+        cause: StallCause,
+        /// In full.
+        detail: String,
+    },
+    /// The pool does not stand still any more.
+    StallOver {
+        /// Why.
+        how: StallEnd,
+        /// How long it did.
+        lasted: Duration,
+    },
     /// The process has begun to stop.
     Stopping {
         /// `wait_for_clients`, `wait_for_servers` or `now`.
@@ -100,6 +115,8 @@ impl EventKind {
             Self::ServerBack { .. } => "server_back",
             Self::Shed { .. } => "shed",
             Self::StormBegan { .. } => "storm_began",
+            Self::Stalled { .. } => "stalled",
+            Self::StallOver { .. } => "stall_over",
             Self::Stopping { .. } => "stopping",
             Self::WaitTimedOut => "wait_timed_out",
         }
@@ -115,6 +132,8 @@ impl EventKind {
             Self::LoginFailed { cause } => cause.label(),
             Self::ServerClosed { cause } => cause.label(),
             Self::Shed { cause } => cause.label(),
+            Self::Stalled { cause, .. } => cause.label(),
+            Self::StallOver { how, .. } => how.label(),
             Self::Stopping { how } => how,
             Self::ClientRefused
             | Self::LoginRefused
@@ -133,6 +152,8 @@ impl EventKind {
         match self {
             Self::ServerBack { after } => format!("after {:.1} s without", after.as_secs_f64()),
             Self::OverloadEnded { after } => format!("after {:.1} s", after.as_secs_f64()),
+            Self::Stalled { detail, .. } => detail.clone(),
+            Self::StallOver { lasted, .. } => format!("after {:.1} s", lasted.as_secs_f64()),
             _ => String::new(),
         }
     }

@@ -25,6 +25,7 @@ mod pool;
 pub mod seam;
 mod server;
 pub mod snapshot;
+pub mod stall;
 mod statements;
 mod texts;
 mod watch;

@@ -6,6 +6,7 @@ use crate::guard::Guard;
 use crate::parameters::Tracked;
 use crate::seam::{OpenFailure, Target};
 use crate::snapshot::PoolCounters;
+use crate::stall::{Asked, Stall};
 use overload::Moment;
 use overload::cause::Cause;
 use overload::lanes::Lanes;
@@ -59,6 +60,10 @@ pub(crate) struct Pool {
     pub(crate) hungry: bool,
     /// When a server last answered a query.
     pub(crate) answered_at: Option<Moment>,
+    /// When its clients have asked for servers and did not get one at once.
+    pub(crate) asked: Option<Asked>,
+    /// It stands still.
+    pub(crate) stall: Option<Stall>,
     /// When this pool last took or gave up a place under a shared cap.
     pub(crate) turn_at: Moment,
     /// No longer in the configuration.
@@ -136,6 +141,8 @@ impl Pool {
             armed_at: NEVER,
             hungry: false,
             answered_at: None,
+            asked: None,
+            stall: None,
             turn_at: Moment::ORIGIN,
             removed: false,
             is_free: false,

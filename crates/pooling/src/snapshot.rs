@@ -4,6 +4,7 @@
 use crate::close_cause::CloseCause;
 use crate::connection::PoolId;
 use crate::seam::ClientAddress;
+use crate::stall::StallCause;
 use locks::PileUp;
 use overload::histogram::LatencyHistogram;
 use overload::patience::PatienceSource;
@@ -55,6 +56,8 @@ pub struct PoolRow {
     pub running_limit: Option<usize>,
     /// Why the last server could not be opened, and since when none could: label of the cause, text.
     pub failure: Option<(&'static str, String, Duration)>,
+    /// Why it stands still, and since when it does: [`crate::stall::StallCause::label`].
+    pub stall: Option<(&'static str, Duration)>,
     /// Time since a server last answered a query of this pool.
     pub since_last_answer: Option<Duration>,
     /// Its line as the guard against overload sees it.
@@ -150,6 +153,8 @@ pub struct PoolCounters {
     pub shed: [u64; ShedCause::COUNT],
     /// Those that would not have been, with `overload_policy = observe`.
     pub would_shed: [u64; ShedCause::COUNT],
+    /// Times that the pool stood still, by [`StallCause::label`] as it was at first.
+    pub stalls: Vec<(&'static str, u64)>,
     /// Cancel requests sent for clients.
     pub client_cancels: u64,
     /// Cancel requests sent for clients that are gone.
@@ -178,6 +183,17 @@ pub struct PoolCounters {
     pub query: LatencyHistogram,
     /// Server connect and login.
     pub login: LatencyHistogram,
+}
+
+impl PoolCounters {
+    /// One more stall.
+    pub(crate) fn count_stall(&mut self, cause: StallCause) {
+        let label = cause.label();
+        match self.stalls.iter_mut().find(|(known, _)| *known == label) {
+            Some((_, count)) => *count += 1,
+            None => self.stalls.push((label, 1)),
+        }
+    }
 }
 
 /// One client.
@@ -263,6 +279,27 @@ pub struct HolderRow {
     pub remote_pid: i32,
     /// Identity of the client.
     pub id: u64,
+}
+
+/// A pool that stands still, or has: SHOW STALLS.
+#[derive(Clone, Debug)]
+pub struct StallRow {
+    /// Database.
+    pub database: Arc<str>,
+    /// User.
+    pub user: Arc<str>,
+    /// [`crate::stall::StallCause::label`].
+    pub cause: &'static str,
+    /// The cause in full.
+    pub detail: String,
+    /// Clients that wait now; 0 when it is over.
+    pub waiting: usize,
+    /// Time since its beginning.
+    pub began_ago: Duration,
+    /// How long it lasted, or has lasted so far.
+    pub lasted: Duration,
+    /// [`crate::stall::StallEnd::label`]; none while it goes on.
+    pub end: Option<&'static str>,
 }
 
 /// Something that has happened, perhaps more than once: SHOW EVENTS.

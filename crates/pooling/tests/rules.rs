@@ -41,6 +41,8 @@ mod reloads;
 mod running;
 #[path = "rules/session_state.rs"]
 mod session_state;
+#[path = "rules/stalls.rs"]
+mod stalls;
 #[path = "rules/statements.rs"]
 mod statements;
 #[path = "simulation/wire.rs"]

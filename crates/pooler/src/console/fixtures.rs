@@ -5,7 +5,7 @@ use crate::control::ReactorSilent;
 use pooling::seam::ClientAddress;
 use pooling::snapshot::{
     AttemptCounts, BudgetRow, ClientRow, EventRow, HolderRow, LaneRow, LockRow, OverloadRow, Overview,
-    PatienceRow, PoolCounters, PoolRow, ServerRow, StormRow,
+    PatienceRow, PoolCounters, PoolRow, ServerRow, StallRow, StormRow,
 };
 use settings::pooler::PoolerConfig;
 use std::sync::Arc;
@@ -34,6 +34,7 @@ pub(crate) fn pool_row(database: &str, user: &str) -> PoolRow {
         sv_behind_lock: 0,
         running_limit: None,
         failure: None,
+        stall: None,
         since_last_answer: None,
         overload: OverloadRow::default(),
         counters: PoolCounters::default(),
@@ -224,6 +225,7 @@ pub(crate) struct Rows {
     pub(crate) locks: Vec<LockRow>,
     pub(crate) patience: Vec<PatienceRow>,
     pub(crate) storms: Vec<StormRow>,
+    pub(crate) stalls: Vec<StallRow>,
     pub(crate) config: Option<Arc<PoolerConfig>>,
     pub(crate) shutting_down: bool,
     pub(crate) silent: bool,
@@ -274,6 +276,10 @@ impl Source for Rows {
 
     async fn storms(&self) -> Result<Vec<StormRow>, ReactorSilent> {
         self.answer(self.storms.clone())
+    }
+
+    async fn stalls(&self) -> Result<Vec<StallRow>, ReactorSilent> {
+        self.answer(self.stalls.clone())
     }
 
     async fn overview(&self) -> Result<Overview, ReactorSilent> {

@@ -9,6 +9,7 @@ mod lanes;
 mod locks;
 mod pools;
 mod sockets;
+mod stalls;
 mod stats;
 mod storms;
 #[cfg(test)]
@@ -23,6 +24,7 @@ pub(super) use lanes::lanes;
 pub(super) use locks::locks;
 pub(super) use pools::pools;
 pub(super) use sockets::{clients, servers};
+pub(super) use stalls::stalls;
 pub(super) use stats::{stats, stats_averages, stats_totals};
 pub(super) use storms::storms;
 
@@ -32,7 +34,7 @@ use pooling::seam::ClientAddress;
 
 /// SHOW HELP: a notice, as PgBouncer sends it.
 pub(super) fn help(out: &mut Vec<u8>) {
-    const USAGE: &str = "\n\tSHOW HELP|CONFIG|POOLS|CLIENTS|SERVERS|HOLDERS|BUDGET|EVENTS|LANES|LOCKS|OVERLOAD|PATIENCE|STORMS|VERSION\
+    const USAGE: &str = "\n\tSHOW HELP|CONFIG|POOLS|CLIENTS|SERVERS|HOLDERS|BUDGET|EVENTS|STALLS|LANES|LOCKS|OVERLOAD|PATIENCE|STORMS|VERSION\
         \n\tSHOW STATS|STATS_TOTALS|STATS_AVERAGES\
         \n\tRELOAD";
     let usage = ErrorFields {

@@ -3,7 +3,7 @@
 use crate::control::{EngineHandle, ReactorSilent};
 use pooling::snapshot::{
     BudgetRow, ClientRow, EventRow, HolderRow, LaneRow, LockRow, Overview, PatienceRow, PoolRow, ServerRow,
-    StormRow,
+    StallRow, StormRow,
 };
 use settings::pooler::PoolerConfig;
 use std::future::Future;
@@ -34,6 +34,8 @@ pub trait Source: Send + Sync + 'static {
     fn patience(&self) -> impl Future<Output = Result<Vec<PatienceRow>, ReactorSilent>> + Send;
     /// Sources that do far more than they used to.
     fn storms(&self) -> impl Future<Output = Result<Vec<StormRow>, ReactorSilent>> + Send;
+    /// The pools that stand still, or have.
+    fn stalls(&self) -> impl Future<Output = Result<Vec<StallRow>, ReactorSilent>> + Send;
     /// Everything for metrics and health.
     fn overview(&self) -> impl Future<Output = Result<Overview, ReactorSilent>> + Send;
     /// The configuration that runs.
@@ -79,6 +81,10 @@ impl Source for EngineHandle {
 
     async fn storms(&self) -> Result<Vec<StormRow>, ReactorSilent> {
         Self::storms(self).await
+    }
+
+    async fn stalls(&self) -> Result<Vec<StallRow>, ReactorSilent> {
+        Self::stalls(self).await
     }
 
     async fn overview(&self) -> Result<Overview, ReactorSilent> {

@@ -197,6 +197,20 @@ fn trouble(to: &mut Families<'_, '_>) -> fmt::Result {
         "outcome",
         |counters| counters.lock_actions.clone(),
     )?;
+    to.counter_by(
+        "stalls",
+        "Times that clients waited and nobody got an answer for stall_after",
+        "cause",
+        |counters| counters.stalls.clone(),
+    )?;
+    let help = "How long clients have waited while nobody got an answer, by cause; only while it goes on";
+    let pools = to.pools;
+    let mut family = to.family("stalled", help, Some(&Unit::Seconds), MetricType::Gauge)?;
+    for pool in pools {
+        if let Some((cause, since)) = pool.stall {
+            family.encode_family(&Labels::with(pool, "cause", cause))?.encode_gauge(&since.as_secs_f64())?;
+        }
+    }
     let help = "How long no server could be opened, by the cause of the last failure";
     let pools = to.pools;
     let mut family = to.family("failing", help, Some(&Unit::Seconds), MetricType::Gauge)?;

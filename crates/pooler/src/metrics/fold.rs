@@ -48,6 +48,9 @@ fn add(sum: &mut PoolRow, pool: PoolRow) {
     if pool.failure.as_ref().map(|failure| failure.2) > sum.failure.as_ref().map(|failure| failure.2) {
         sum.failure = pool.failure;
     }
+    if pool.stall.map(|stall| stall.1) > sum.stall.map(|stall| stall.1) {
+        sum.stall = pool.stall;
+    }
     add_counters(sum, &pool.counters);
 }
 
@@ -93,6 +96,8 @@ fn add_counters(sum: &mut PoolRow, counters: &pooling::snapshot::PoolCounters) {
     for (sum, count) in shed.chain(sums.would_shed.iter_mut().zip(counters.would_shed)) {
         *sum = sum.saturating_add(count);
     }
+    add_by_cause(&mut sums.server_open_failures, &counters.server_open_failures);
+    add_by_cause(&mut sums.stalls, &counters.stalls);
     sums.wait.add(&counters.wait);
     sums.query.add(&counters.query);
     sums.login.add(&counters.login);
@@ -103,6 +108,15 @@ fn add_by_label(sums: &mut Vec<(&'static str, u64)>, counts: &[(&'static str, u6
         match sums.iter_mut().find(|(known, _)| known == label) {
             Some((_, sum)) => *sum = sum.saturating_add(*count),
             None => sums.push((label, *count)),
+        }
+    }
+}
+
+fn add_by_cause(sums: &mut Vec<(&'static str, u64)>, counts: &[(&'static str, u64)]) {
+    for (cause, count) in counts {
+        match sums.iter_mut().find(|(known, _)| known == cause) {
+            Some((_, sum)) => *sum = sum.saturating_add(*count),
+            None => sums.push((cause, *count)),
         }
     }
 }

@@ -77,6 +77,8 @@ fn busy_pool() -> PoolRow {
     pool.maxwait = Duration::from_millis(1_500);
     pool.since_last_answer = Some(Duration::from_millis(250));
     pool.failure = Some(("refused", "secret-free text".to_owned(), Duration::from_secs(9)));
+    pool.stall = Some(("server_silent", Duration::from_secs(6)));
+    pool.counters.stalls = vec![("held_by_clients", 2), ("server_silent", 1)];
     pool.counters.received = 1_000;
     pool.counters.xact_time_us = 2_500_000;
     pool.counters.server_open_failures = vec![("refused", 5)];
@@ -108,6 +110,8 @@ fn a_busy_pool_is_seen_in_every_respect() {
         (r#"longest_wait_seconds{database="app",user="web"}"#, 1.5),
         (r#"since_last_answer_seconds{database="app",user="web"}"#, 0.25),
         (r#"failing_seconds{cause="refused",database="app",user="web"}"#, 9.0),
+        (r#"stalled_seconds{cause="server_silent",database="app",user="web"}"#, 6.0),
+        (r#"stalls_total{cause="held_by_clients",database="app",user="web"}"#, 2.0),
         (r#"servers{database="app",state="active",user="web"}"#, 2.0),
         (r#"server_open_failures_total{cause="refused",database="app",user="web"}"#, 5.0),
         (r#"server_closes_total{cause="lifetime",database="app",user="web"}"#, 6.0),

@@ -133,6 +133,7 @@ impl Dispatch {
             Ask::Lanes(answer) => drop(answer.send(engine.lane_rows())),
             Ask::Locks(answer) => drop(answer.send(engine.lock_rows())),
             Ask::Storms(answer) => drop(answer.send(engine.storm_rows())),
+            Ask::Stalls(answer) => drop(answer.send(engine.stall_rows())),
             Ask::Overview(answer) => drop(answer.send(engine.overview())),
             Ask::Config(answer) => drop(answer.send(engine.config().clone())),
             Ask::Reload(config, tls, answer) => {

@@ -111,6 +111,11 @@ impl Engine {
         &mut self.addresses.list[index].pacer
     }
 
+    /// Why logins to an address rest, if they do.
+    pub(super) fn pacer_cause(&self, index: AddressIndex) -> Option<overload::Cause> {
+        self.addresses.list[index].pacer.cause()
+    }
+
     /// New limits for the pace of every address.
     pub(super) fn set_login_limits(&mut self) {
         let limits = login_limits(&self.config);

@@ -36,6 +36,7 @@ impl Engine {
         }
         let now = self.now;
         let lane = self.lane_of(id);
+        self.note_asked(pool_id);
         let Some(client) = self.clients.find_mut(id) else { return };
         client.held = bytes.to_vec();
         client.request_at = now;

@@ -279,6 +279,7 @@ impl Engine {
             self.record(Some(id), EventKind::WaitTimedOut);
             self.dismiss_client(transport, client, &farewell, "query_wait_timeout");
         }
+        self.watch_stall(id);
         self.notify_waiters(transport, id);
         self.look_at_running(id);
         self.serve_from_idle(transport, id);
@@ -297,6 +298,7 @@ impl Engine {
             pool.welcomes.next_deadline(limit),
             self.next_wait_notice(id),
             self.look_to_arm(id),
+            self.next_stall_look(id),
         ];
         if let Some(at) = next.into_iter().flatten().min() {
             self.arm_pool_at(id, at);

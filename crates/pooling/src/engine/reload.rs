@@ -6,6 +6,7 @@ use crate::connection::{ClientId, PoolId, ServerId};
 use crate::events::EventKind;
 use crate::seam::{Target, Transport};
 use crate::server::ServerState;
+use crate::stall::StallEnd;
 use crate::texts;
 use settings::pooler::{PoolMode, PoolerConfig};
 use std::collections::HashMap;
@@ -88,6 +89,7 @@ impl Engine {
             self.dismiss_client(transport, client, &farewell, "database removed");
         }
         self.retire_servers(transport, servers, CloseCause::ConfigurationChanged);
+        self.end_stall(id, self.now, StallEnd::Removed);
         self.pool_mut(id).settings.min_pool_size = 0;
         let pool = self.pool(id);
         self.pool_index.remove(&(pool.database.clone(), pool.user.clone()));

@@ -70,6 +70,7 @@ impl Engine {
             failure: pool.failure.as_ref().map(|failure| {
                 (failure.last.cause.label(), failure.last.client_text.clone(), now.since(failure.since))
             }),
+            stall: pool.stall.as_ref().map(|stall| (stall.explanation.cause.label(), now.since(stall.began))),
             since_last_answer: pool.answered_at.map(|at| now.since(at)),
             overload: self.overload_row(pool),
             counters: pool.counters.clone(),

@@ -167,3 +167,17 @@ fn an_answer_to_an_older_look_counts_for_nothing() {
     bench.engine.on_locks_seen(&mut bench.wire, piled(&request, MS));
     assert!(bench.engine.lock_rows().is_empty());
 }
+
+#[test]
+fn a_pool_that_stands_still_behind_a_lock_says_so() {
+    let (mut bench, _) = one_waits("stall_after = 2\nlock_pileup = warn\n");
+    for _ in 0..24 {
+        bench.pass(100 * MS);
+        if let Some(request) = bench.wire.looks.pop() {
+            bench.engine.on_locks_seen(&mut bench.wire, piled(&request, MS));
+        }
+    }
+    let stalls = bench.engine.stall_rows();
+    assert_eq!((stalls.len(), stalls[0].cause, stalls[0].end), (1, "all_locked", None));
+    assert!(stalls[0].detail.contains("SHOW LOCKS"), "{}", stalls[0].detail);
+}

@@ -179,6 +179,7 @@ fn blank() -> General {
         max_user_connections: 0,
         query_wait_timeout: Duration::ZERO,
         query_wait_notify: Duration::ZERO,
+        stall_after: Duration::ZERO,
         query_timeout: Duration::ZERO,
         idle_transaction_timeout: Duration::ZERO,
         transaction_timeout: Duration::ZERO,

@@ -288,6 +288,8 @@ pub struct General {
     pub query_wait_timeout: Duration,
     /// Wait after which a client is told that it waits.
     pub query_wait_notify: Duration,
+    /// Silence of a pool with waiting clients after which it says why.
+    pub stall_after: Duration,
     /// Longest query.
     pub query_timeout: Duration,
     /// Longest silence of a client inside a transaction.

@@ -98,6 +98,7 @@ async fn show<S: Source>(
         Show::Storms => show::storms(out, &source.storms().await?),
         Show::Pools => show::pools(out, &source.pools().await?, context.sessions.entries().len()),
         Show::Servers => show::servers(out, &source.servers().await?, wall_clock()),
+        Show::Stalls => show::stalls(out, &source.stalls().await?, wall_clock()),
         Show::Version => show::version(out, context.version),
         Show::Stats | Show::StatsAverages | Show::StatsTotals => stats(out, show, context).await?,
     }

@@ -6,6 +6,7 @@ use crate::console::fixtures::{
 use crate::console::tests::{Parsed, parse};
 use overload::Moment;
 use pgwire::message::backend::oid;
+use pooling::snapshot::StallRow;
 use std::time::{Duration, SystemTime};
 
 fn result(write: impl FnOnce(&mut Vec<u8>)) -> Parsed {
@@ -222,4 +223,24 @@ fn show_patience_tells_what_was_learnt_of_whom() {
     let shown = result(|out| patience(out, &[row]));
     assert_eq!(shown.value(0, "application_name"), Some("checkout"));
     assert_eq!((shown.value(0, "patience_ms"), shown.value(0, "samples")), (Some("4980"), Some("12")));
+}
+
+#[test]
+fn show_stalls_tells_what_goes_on_from_what_is_over() {
+    let going_on = StallRow {
+        database: "app".into(),
+        user: "web".into(),
+        cause: "held_by_clients",
+        detail: "who".to_owned(),
+        waiting: 3,
+        began_ago: Duration::from_secs(7),
+        lasted: Duration::from_micros(7_000_001),
+        end: None,
+    };
+    let over = StallRow { end: Some("answered"), ..going_on.clone() };
+    let shown = result(|out| stalls(out, &[going_on, over], now()));
+    assert_eq!((shown.value(0, "state"), shown.value(1, "state")), (Some("going_on"), Some("answered")));
+    assert_eq!(shown.value(0, "began"), Some("2026-11-30 11:20:48.000 UTC"));
+    assert_eq!((shown.value(0, "lasted"), shown.value(0, "lasted_us")), (Some("7"), Some("1")));
+    assert_eq!((shown.value(0, "cl_waiting"), shown.value(0, "detail")), (Some("3"), Some("who")));
 }

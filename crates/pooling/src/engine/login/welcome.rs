@@ -91,6 +91,7 @@ impl Engine {
             self.greet(transport, id, pool_id);
             return true;
         }
+        self.note_asked(pool_id);
         let pool = &mut self.pools[pool_id.0 as usize];
         let Ok(ticket) = pool.welcomes.push_back(id, now) else {
             let farewell = texts::fatal(texts::TOO_MANY_CONNECTIONS, "too many clients wait for a server");

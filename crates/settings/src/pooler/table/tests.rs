@@ -27,7 +27,7 @@ max_prepared_statement_bytes client_patience client_disconnect client_write_time
 server_login_concurrency server_login_rate drain_timeout metrics_listen log_format session_state
 lock_pileup lock_pileup_grace overload_policy \
 connection_attempts connection_attempt_rate connection_attempt_burst failed_login_limit running_limit \
-server_budget budget_reserved budget_chunk budget_settle budget_database budget_user";
+server_budget budget_reserved budget_chunk budget_settle budget_database budget_user stall_after";
 
 #[test]
 fn every_setting_of_pgbouncer_and_every_own_one_is_known_once() {

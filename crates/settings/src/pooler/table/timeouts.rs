@@ -25,6 +25,7 @@ pub(super) const SETTINGS: &[Setting<General>] = &[
     Setting::new("server_check_delay", DURATION, "30", field!(General, server_check_delay), "Idle time after which a server connection is tested before use; 0 = before each use."),
     // Pools and the process.
     Setting::new("lock_pileup_grace", DURATION, "0.5", field!(General, lock_pileup_grace), "How long the first of a pool's servers has waited behind a lock before `lock_pileup` cancels something.").own(),
+    Setting::new("stall_after", DURATION, "5", field!(General, stall_after), "When clients of a pool wait and nobody gets an answer for so long, the pool says why (log, metric, `SHOW STALLS`); 0 = never.").own(),
     Setting::new("drain_timeout", DURATION, "0", field!(General, drain_timeout), "Longest drain after TERM or INT; 0 = as long as clients stay.").toml("60").own().restart(),
     Setting::new("suspend_timeout", DURATION, "10", NoEffect("there is no SUSPEND"), "Longest SUSPEND."),
     Setting::new("autodb_idle_timeout", DURATION, "3600", field!(General, autodb_idle_timeout), "Time without clients and servers after which a pool of a name that the `*` line serves is forgotten; 0 = never."),
