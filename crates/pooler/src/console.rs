@@ -17,6 +17,7 @@ mod tests;
 
 use crate::control::EngineHandle;
 use crate::tls::suites;
+use crate::truth::{ConfigTruth, TruthReport};
 use averages::StatsHistory;
 use overload::Moment;
 use pooling::seam::ConsoleLogin;
@@ -103,6 +104,7 @@ pub struct ConsoleContext<S = EngineHandle> {
     born: Instant,
     sessions: Sessions,
     history: Mutex<StatsHistory>,
+    truth: Option<Arc<ConfigTruth>>,
 }
 
 impl<S: Source> ConsoleContext<S> {
@@ -116,7 +118,19 @@ impl<S: Source> ConsoleContext<S> {
             born: Instant::now(),
             sessions: Sessions::default(),
             history: Mutex::new(StatsHistory::new(Moment::ORIGIN)),
+            truth: None,
         }
+    }
+
+    /// With a file behind it, which may change.
+    #[must_use]
+    pub fn with_truth(self, truth: Arc<ConfigTruth>) -> Self {
+        Self { truth: Some(truth), ..self }
+    }
+
+    /// Whether what runs is what the file says; none without a file.
+    pub(crate) async fn truth(&self) -> Option<TruthReport> {
+        self.truth.as_ref()?.report().await
     }
 
     /// Keeps the counters for the averages of `SHOW STATS` if the last that were kept are `stats_period` old.

@@ -13,3 +13,4 @@ pub mod metrics;
 mod reactor;
 pub mod run;
 pub mod tls;
+pub mod truth;

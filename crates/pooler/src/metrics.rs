@@ -54,6 +54,19 @@ pub struct ProcessFacts {
     pub started: SystemTime,
     /// Log lines that were lost because the log could not be written fast enough.
     pub log_lines_lost: u64,
+    /// Whether what runs is what the file says; none without a file.
+    pub config: Option<ConfigFacts>,
+}
+
+/// Whether what runs is what the file says.
+#[derive(Clone, Copy, Debug)]
+pub struct ConfigFacts {
+    /// Settings that differ between the file and what was loaded.
+    pub not_reloaded: usize,
+    /// Settings that were loaded and wait for a restart.
+    pub pending_restart: usize,
+    /// The file cannot be loaded as it stands.
+    pub broken: bool,
 }
 
 /// The text of all metrics.

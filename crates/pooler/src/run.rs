@@ -9,6 +9,7 @@ mod signals;
 pub use crate::reactor::listener::BindError;
 pub use pidfile::PidfileError;
 pub use privileges::PrivilegeError;
+pub(crate) use reload::line as line_of;
 
 use crate::console::ConsoleContext;
 use crate::control::EngineHandle;
@@ -19,6 +20,7 @@ use crate::login_plane::{LoginPlane, LoginPlaneError};
 use crate::reactor::listener::{Listener, Listeners, UnixAccess, bind_tcp, bind_unix};
 use crate::reactor::{Reactor, Seed};
 use crate::tls::TlsContext;
+use crate::truth::ConfigTruth;
 use pidfile::Pidfile;
 use settings::pooler::{General, Loaded, PoolerConfig};
 use signals::{Orders, Signals};
@@ -106,6 +108,7 @@ struct Bound {
 /// [`RunError`]; before anything was served, except for the last three.
 pub fn run(options: RunOptions) -> Result<(), RunError> {
     let config = Arc::new(options.loaded.config);
+    let truth = ConfigTruth::new(options.config_path.clone(), options.loaded.files, Arc::clone(&config));
     let client_limit = limits::client_limit(&config);
     let pidfile = config.general.pidfile.as_deref().map(Pidfile::claim).transpose()?;
     let bound = bind_all(&config.general)?;
@@ -119,7 +122,7 @@ pub fn run(options: RunOptions) -> Result<(), RunError> {
         .map_err(RunError::Start)?;
     tracing::info!(listen = names.join(", "), client_limit, version = options.version, "process up");
     let (path, version, logging, tls) = (options.config_path, options.version, options.logging, options.tls);
-    let started = Started { config, client_limit, path, version, logging, tls };
+    let started = Started { config, client_limit, path, version, logging, tls, truth: Arc::new(truth) };
     let result = supervise(&runtime, seed, started, bound.metrics);
     // A name lookup may hang in the system for long.
     runtime.shutdown_background();
@@ -134,6 +137,7 @@ struct Started {
     version: &'static str,
     logging: Arc<Logging>,
     tls: TlsContext,
+    truth: Arc<ConfigTruth>,
 }
 
 /// Starts the threads and waits until the reactor has ended.
@@ -150,7 +154,10 @@ fn supervise(
     runtime.block_on(async move {
         // Before the reactor runs, so that no early signal finds nobody.
         let signals = Signals::install().map_err(RunError::Start)?;
-        let console = Arc::new(ConsoleContext::new(handle.clone(), reload_sender.clone(), started.version));
+        let console = Arc::new(
+            ConsoleContext::new(handle.clone(), reload_sender.clone(), started.version)
+                .with_truth(Arc::clone(&started.truth)),
+        );
         let plane = tokio::spawn(LoginPlane::new(inbox, Arc::clone(&console)).run(requests));
         let lost_lines = Arc::new(started.logging.lost_lines());
         let health = Arc::new(HealthContext::new(handle.clone(), console, started.version, lost_lines));
@@ -160,6 +167,7 @@ fn supervise(
             started: Arc::clone(&started.config),
             logging: started.logging,
             tls: started.tls.clone(),
+            truth: started.truth,
         };
         tokio::spawn(reloading.serve(reloads));
         if let Some(listener) = metrics {

@@ -19,6 +19,7 @@ mod secret;
 mod show;
 pub mod table;
 mod tls;
+mod truth;
 mod validate;
 mod value;
 
@@ -36,6 +37,7 @@ pub use show::{ConfigRow, show_config};
 pub use tls::{
     CipherSuite, KeyExchange, KeyExchangeGroups, SslMode, Tls, Tls12Ciphers, Tls13Ciphers, TlsProtocols,
 };
+pub use truth::{TruthRow, TruthState, canonical, truth};
 
 /// Name that [`parse_ini`] and [`parse_toml`] give to their text.
 const INI_NAME: &str = "pgbouncer.ini";

@@ -156,3 +156,23 @@ async fn a_setting_that_needs_a_restart_is_named() {
     let notices: String = reply.notices.iter().map(|notice| notice.message.clone()).collect();
     assert!(reply.errors.is_empty() && notices.contains("listen_backlog needs a restart"), "{reply:?}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_changed_file_shows_in_console_and_metrics_until_it_is_in_force() {
+    let house =
+        House::start(|setup| setup.setting("default_pool_size", "2").setting("listen_backlog", "100"));
+    let state = async || house.show("CONFIG_HASH").await.remove(0)["state"].clone();
+    assert_eq!(state().await, "same");
+    change(&house, "default_pool_size = 2", "default_pool_size = 3");
+    change(&house, "listen_backlog = 100", "listen_backlog = 101");
+    assert_eq!(state().await, "not_reloaded");
+    assert_eq!(house.metric("config_not_reloaded").await, 2.0);
+    reload(&house).await;
+    assert_eq!(state().await, "pending_restart");
+    let rows = house.show("CONFIG_TRUTH").await;
+    let backlog = rows.iter().find(|row| row["key"] == "listen_backlog").unwrap();
+    assert_eq!([&*backlog["file"], &*backlog["loaded"], &*backlog["live"]], ["101", "101", "100"]);
+    assert_eq!(backlog["state"], "pending_restart");
+    assert_eq!(house.metric("config_not_reloaded").await, 0.0);
+    assert_eq!(house.metric("config_pending_restart").await, 1.0);
+}

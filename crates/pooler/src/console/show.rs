@@ -16,7 +16,7 @@ mod storms;
 mod tests;
 
 pub(super) use budget::budget;
-pub(super) use config::config;
+pub(super) use config::{config, config_hash, config_truth};
 pub(super) use events::events;
 pub(super) use guard::{overloads, patience};
 pub(super) use holders::holders;
@@ -34,7 +34,7 @@ use pooling::seam::ClientAddress;
 
 /// SHOW HELP: a notice, as PgBouncer sends it.
 pub(super) fn help(out: &mut Vec<u8>) {
-    const USAGE: &str = "\n\tSHOW HELP|CONFIG|POOLS|CLIENTS|SERVERS|HOLDERS|BUDGET|EVENTS|STALLS|LANES|LOCKS|OVERLOAD|PATIENCE|STORMS|VERSION\
+    const USAGE: &str = "\n\tSHOW HELP|CONFIG|CONFIG_TRUTH|CONFIG_HASH|POOLS|CLIENTS|SERVERS|HOLDERS|BUDGET|EVENTS|STALLS|LANES|LOCKS|OVERLOAD|PATIENCE|STORMS|VERSION\
         \n\tSHOW STATS|STATS_TOTALS|STATS_AVERAGES\
         \n\tRELOAD";
     let usage = ErrorFields {

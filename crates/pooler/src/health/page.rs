@@ -4,10 +4,11 @@ use super::rules::{self, Evidence, Finding, State};
 use super::{HealthContext, LIVE_LIMIT};
 use crate::console::source::Source;
 use crate::console::wall_clock;
-use crate::metrics::{self, Format, ProcessFacts};
+use crate::metrics::{self, ConfigFacts, Format, ProcessFacts};
 use hyper::StatusCode;
 use pooling::snapshot::Overview;
 use serde_json::{Value, json};
+use settings::pooler::TruthState;
 use std::sync::Arc;
 use std::time::SystemTime;
 use tokio::time::Instant;
@@ -41,6 +42,11 @@ pub(super) async fn metrics<S: Source>(context: &HealthContext<S>, format: Forma
         version: context.version,
         started: context.started,
         log_lines_lost: (context.lost_lines)(),
+        config: context.console.truth().await.map(|report| ConfigFacts {
+            not_reloaded: report.count(TruthState::NotReloaded),
+            pending_restart: report.count(TruthState::PendingRestart),
+            broken: report.error.is_some(),
+        }),
     };
     match metrics::encode(overview, facts, format) {
         Ok(text) => Page { status: StatusCode::OK, content_type: format.content_type(), text },

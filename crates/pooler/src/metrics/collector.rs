@@ -72,7 +72,19 @@ fn process(to: &mut Families<'_, '_>, overview: &Overview, process: ProcessFacts
         "log_lines_lost",
         "Log lines lost because the log could not be written fast enough",
         process.log_lines_lost,
-    )
+    )?;
+    let Some(config) = process.config else { return Ok(()) };
+    to.one_gauge(
+        "config_not_reloaded",
+        "Settings that differ between the file and what was loaded",
+        count(config.not_reloaded),
+    )?;
+    to.one_gauge(
+        "config_pending_restart",
+        "Settings that were loaded and wait for a restart",
+        count(config.pending_restart),
+    )?;
+    to.one_gauge("config_broken", "1 if the file cannot be loaded as it stands", u64::from(config.broken))
 }
 
 fn clients(to: &mut Families<'_, '_>) -> fmt::Result {

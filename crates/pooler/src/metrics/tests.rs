@@ -5,8 +5,12 @@ use pooling::snapshot::PoolRow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-const FACTS: ProcessFacts =
-    ProcessFacts { version: "0.1.0", started: SystemTime::UNIX_EPOCH, log_lines_lost: 3 };
+const FACTS: ProcessFacts = ProcessFacts {
+    version: "0.1.0",
+    started: SystemTime::UNIX_EPOCH,
+    log_lines_lost: 3,
+    config: Some(ConfigFacts { not_reloaded: 2, pending_restart: 1, broken: false }),
+};
 
 fn text(pools: Vec<PoolRow>, format: Format) -> String {
     encode(overview(pools), FACTS, format).unwrap()
@@ -132,6 +136,9 @@ fn a_busy_pool_is_seen_in_every_respect() {
         (r#"build_info{version="0.1.0"}"#, 1.0),
         ("client_limit", 100.0),
         ("log_lines_lost_total", 3.0),
+        ("config_not_reloaded", 2.0),
+        ("config_pending_restart", 1.0),
+        ("config_broken", 0.0),
     ] {
         assert_eq!(samples.get(&format!("holdfast_pooler_{series}")), Some(&value), "{series}");
     }

@@ -4,6 +4,7 @@ use crate::console::{ReloadReport, ReloadRequest};
 use crate::control::EngineHandle;
 use crate::logging::Logging;
 use crate::tls::{self, TlsContext};
+use crate::truth::ConfigTruth;
 use settings::diagnostic::{Diagnostic, Severity};
 use settings::pooler::{ConfigRow, PoolerConfig, load, show_config};
 use std::path::PathBuf;
@@ -22,6 +23,8 @@ pub(super) struct Reloading {
     pub(super) tls: TlsContext,
     /// The log.
     pub(super) logging: Arc<Logging>,
+    /// Who is asked whether the file has changed.
+    pub(super) truth: Arc<ConfigTruth>,
 }
 
 impl Reloading {
@@ -32,9 +35,12 @@ impl Reloading {
             self.logging.reopen();
             let result = reload(&self.handle, self.path.clone(), &self.started, &self.tls).await;
             let answer = match result {
-                Ok((report, verbose, tls)) => {
+                Ok(Reloaded { report, config, files, tls }) => {
                     self.tls = tls;
-                    self.logging.set_verbose(verbose);
+                    self.logging.set_verbose(config.general.verbose);
+                    let truth = Arc::clone(&self.truth);
+                    // It reads the files for their hashes.
+                    drop(tokio::task::spawn_blocking(move || truth.reloaded(files, config)).await);
                     tracing::info!(notes = report.notes.join("; "), "configuration reloaded");
                     Ok(report)
                 }
@@ -49,13 +55,21 @@ impl Reloading {
     }
 }
 
-/// What is worth saying, and how much is to be logged from now on.
+/// What is in force now.
+#[derive(Debug)]
+struct Reloaded {
+    report: ReloadReport,
+    config: Arc<PoolerConfig>,
+    files: Vec<PathBuf>,
+    tls: TlsContext,
+}
+
 async fn reload(
     handle: &EngineHandle,
     path: PathBuf,
     started: &PoolerConfig,
     tls: &TlsContext,
-) -> Result<(ReloadReport, u8, TlsContext), String> {
+) -> Result<Reloaded, String> {
     let tls = tls.clone();
     let read = move || {
         let loaded = load(&path)?;
@@ -67,9 +81,9 @@ async fn reload(
     let warnings = loaded.notes.iter().filter(|note| note.severity != Severity::Note).map(line);
     let restart = needs_restart(started, &loaded.config);
     let notes = warnings.chain(restart.into_iter().map(|name| format!("{name} needs a restart"))).collect();
-    let verbose = loaded.config.general.verbose;
-    handle.reload(Arc::new(loaded.config), tls.clone()).await.map_err(|error| error.to_string())?;
-    Ok((ReloadReport { notes }, verbose, tls))
+    let config = Arc::new(loaded.config);
+    handle.reload(Arc::clone(&config), tls.clone()).await.map_err(|error| error.to_string())?;
+    Ok(Reloaded { report: ReloadReport { notes }, config, files: loaded.files, tls })
 }
 
 /// The settings that differ from what the process started with and are read only then, by the table of settings.
@@ -86,7 +100,7 @@ fn words_of(diagnostics: &[Diagnostic]) -> String {
     diagnostics.iter().map(line).collect::<Vec<_>>().join("; ")
 }
 
-fn line(diagnostic: &Diagnostic) -> String {
+pub(crate) fn line(diagnostic: &Diagnostic) -> String {
     match &diagnostic.place {
         Some(place) => {
             format!("{}:{}:{}: {}", place.file().display(), place.line(), place.column(), diagnostic.message)

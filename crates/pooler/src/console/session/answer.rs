@@ -89,6 +89,8 @@ async fn show<S: Source>(
         Show::Config => show::config(out, &show_config(&*source.config().await?)),
         Show::Budget => show::budget(out, &source.budgets().await?),
         Show::Events => show::events(out, &source.events().await?, wall_clock()),
+        Show::ConfigHash => show::config_hash(out, context.truth().await.as_ref()),
+        Show::ConfigTruth => show::config_truth(out, context.truth().await.as_ref()),
         Show::Help => show::help(out),
         Show::Holders => show::holders(out, &source.holders().await?),
         Show::Lanes => show::lanes(out, &source.lanes().await?),
