@@ -1,10 +1,10 @@
 //! Attempts to connect: a wrong password that is tried again and again costs nothing after a few.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use drill::postgres::{ADMIN_USER, DATABASE, PrivatePostgres};
 use drill::wire::{ConnectOptions, Connection, ServerError};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::support::{House, PATIENCE, connect, holdfast, number, show, value, within};
 
