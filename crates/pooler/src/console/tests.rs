@@ -217,10 +217,16 @@ async fn a_message_beyond_the_bound_ends_the_session_with_a_reason() {
 }
 
 #[tokio::test]
-async fn reload_is_for_admins_and_tells_what_came_of_it() {
+async fn reload_and_the_hash_of_the_file_are_for_admins_and_reload_tells_what_came_of_it() {
     let (context, mut requests) = context(Rows::default());
     let mut reader = Client::connect(&context, login(false)).await;
-    assert_eq!(reader.query("RELOAD").await.errors, [("42501".to_owned(), "admin access needed".to_owned())]);
+    for command in ["RELOAD", "SHOW CONFIG_HASH"] {
+        assert_eq!(
+            reader.query(command).await.errors,
+            [("42501".to_owned(), "admin access needed".to_owned())],
+            "{command}"
+        );
+    }
 
     let mut admin = Client::connect(&context, login(true)).await;
     tokio::spawn(async move {

@@ -22,10 +22,10 @@ impl Engine {
         self.look_at_running(pool_id);
         // Whoever waits already comes first.
         let pool = self.pool_mut(pool_id);
-        let is_first = pool.line.is_empty();
+        let was_empty = pool.line.is_empty();
         let may_run = pool.active < pool.most_running;
-        pool.counters.running_holds += u64::from(is_first && !may_run);
-        let is_first = is_first && may_run;
+        pool.counters.running_holds += u64::from(was_empty && !may_run);
+        let is_first = was_empty && may_run;
         if is_first && let Some(server) = self.take_idle(transport, pool_id) {
             self.pool_mut(pool_id).counters.wait.record(Duration::ZERO);
             self.link(transport, id, server, bytes, false);
@@ -57,7 +57,10 @@ impl Engine {
         }
         self.refill(transport, pool_id);
         self.refuse_if_hopeless(transport, pool_id);
-        self.arm_pool(pool_id);
+        // Every limit counts from when somebody joined: whoever stands behind others needs no earlier look than they do.
+        if was_empty {
+            self.arm_pool(pool_id);
+        }
         self.judge_joined(transport, id);
     }
 

@@ -38,7 +38,10 @@ impl Engine {
             self.update_need(id);
             return;
         }
-        let room = pool.room().min(self.cap_room(id)).min(self.scope_room(id));
+        let room = match pool.room() {
+            0 => 0,
+            room => room.min(self.cap_room(id)).min(self.scope_room(id)),
+        };
         if room < wanted {
             self.want_places(id);
         }

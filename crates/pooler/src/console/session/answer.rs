@@ -54,6 +54,8 @@ async fn run<S: Source>(
     context: &ConsoleContext<S>,
 ) -> Result<(), ErrorFields> {
     match command {
+        // The file's hash is one of its passwords too: whoever has it could try weak ones at home.
+        Command::Show(Show::ConfigHash) if !admin => Err(error("42501", "admin access needed")),
         Command::Show(show) => self::show(out, show, context).await.map_err(silent),
         Command::ShowParameter(name, value) => {
             show::parameter(out, name, value);
