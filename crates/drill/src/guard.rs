@@ -9,6 +9,7 @@
 //! generator or a pooler that falls behind cannot hide it.
 
 pub mod load;
+pub mod map;
 
 mod capacity;
 pub(crate) mod figures;

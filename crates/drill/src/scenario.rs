@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 
+pub(crate) use picture::escaped;
 pub use report::{Check, Event, Report, View};
 pub use stage::{Progress, Stage};
 
@@ -41,6 +42,8 @@ pub struct DrillOptions {
     pub seed: u64,
     /// Poolers to compare with, in the drills that poolers run side by side.
     pub peers: Vec<PoolerProgram>,
+    /// In those drills: holdfast's `overload_policy`; none: its default in TOML.
+    pub policy: Option<String>,
 }
 
 /// A drill.

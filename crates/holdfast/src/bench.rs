@@ -1,6 +1,7 @@
 //! `holdfast bench`: the figures of the manual, made on this machine.
 
 pub(crate) mod cost;
+pub(crate) mod map;
 pub(crate) mod progress;
 pub(crate) mod providers;
 pub(crate) mod stall;

@@ -58,6 +58,17 @@ Examples:
   holdfast bench cost --case simple/64 --case extended/16 --blocks 30
   holdfast bench cost --json > cost.json";
 
+const MAP_EXAMPLES: &str = "\
+Each cell is a fresh PostgreSQL and pooler under an open-loop load (a share of what the database gives: a pool of 20, and a query that
+sleeps); PostgreSQL stands still (SIGSTOP) for a while, and who is answered in time afterwards is counted. PgBouncer runs beside
+holdfast if it is found.
+
+Exit code 1 if holdfast did not come back in some cell.
+
+Examples:
+  holdfast bench map --picture map.svg              12 cells, about five minutes
+  holdfast bench map --fine --json > map.json";
+
 const UP_EXAMPLES: &str = "\
 Everything stands in one folder: --data, else /var/lib/holdfast for root and ~/.local/share/holdfast for others. Nothing runs
 as root: started by root, it becomes user postgres (else nobody). PostgreSQL's server programs must be installed
@@ -380,6 +391,9 @@ pub(crate) struct DrillArgs {
     /// Nothing beside holdfast
     #[arg(long)]
     pub(crate) alone: bool,
+    /// In those drills: holdfast's `overload_policy`, in place of its default
+    #[arg(long, value_parser = ["off", "observe", "on"])]
+    pub(crate) policy: Option<String>,
     /// Draw each as NAME.svg into this folder
     #[arg(long, value_name = "FOLDER")]
     pub(crate) pictures: Option<PathBuf>,
@@ -396,6 +410,9 @@ pub(crate) enum Bench {
     /// CPU time per transaction and memory per idle client, in pairs
     #[command(after_help = COST_EXAMPLES)]
     Cost(CostArgs),
+    /// Load × length of a stall → who is answered afterwards: where a pooler does not come back
+    #[command(after_help = MAP_EXAMPLES)]
+    Map(MapArgs),
     /// Memory and CPU of a relay for each provider, and how fast all are back after it was killed
     #[command(after_help = PROVIDERS_EXAMPLES)]
     Providers(ProvidersArgs),
@@ -418,6 +435,31 @@ pub(crate) struct StallArgs {
     /// Seconds after the fault
     #[arg(long, value_name = "SECONDS", default_value_t = 40, value_parser = clap::value_parser!(u64).range(5..=3600))]
     pub(crate) after: u64,
+    /// Print the whole report as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct MapArgs {
+    /// PgBouncer's program
+    #[arg(long, value_name = "PATH", conflicts_with = "alone")]
+    pub(crate) pgbouncer: Option<PathBuf>,
+    /// Run holdfast alone
+    #[arg(long)]
+    pub(crate) alone: bool,
+    /// Holdfast's `overload_policy`, in place of its default
+    #[arg(long, value_parser = ["off", "observe", "on"])]
+    pub(crate) policy: Option<String>,
+    /// 64 cells instead of 12: about half an hour
+    #[arg(long)]
+    pub(crate) fine: bool,
+    /// Draw it into this file, as SVG
+    #[arg(long, value_name = "FILE")]
+    pub(crate) picture: Option<PathBuf>,
+    /// What is random follows from it
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
     /// Print the whole report as JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -24,6 +24,7 @@ pub(crate) fn run(args: &DrillArgs) -> anyhow::Result<ExitCode> {
         long: args.long,
         seed: args.seed.unwrap_or_else(|| std::process::id().into()),
         peers: pgbouncer(args.pgbouncer.as_deref(), args.alone)?.into_iter().collect(),
+        policy: args.policy.clone(),
     };
     let mut reports = Vec::new();
     for scenario in chosen {

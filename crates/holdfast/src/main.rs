@@ -50,6 +50,7 @@ fn main() -> ExitCode {
         Command::Drill(options) => drill::run(&options),
         Command::Bench(Bench::Stall(options)) => bench::stall::run(&options),
         Command::Bench(Bench::Cost(options)) => bench::cost::run(&options),
+        Command::Bench(Bench::Map(options)) => bench::map::run(&options),
         Command::Bench(Bench::Providers(options)) => bench::providers::run(&options),
     };
     done.unwrap_or_else(|error| {

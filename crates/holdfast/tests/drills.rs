@@ -115,3 +115,8 @@ fn pools_serve_again_after_the_database_stalled_or_restarted_and_callers_left() 
 fn a_waiting_migration_stops_nobody_else_and_ends() {
     hold(&["waiting-migration"]);
 }
+
+#[test]
+fn twice_the_load_and_a_slow_database_leave_nothing_behind() {
+    hold(&["overload-loop", "slow-database"]);
+}

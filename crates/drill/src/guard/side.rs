@@ -152,6 +152,16 @@ impl Side {
         capacity::measure(&server, self.options.servers(), &self.options.query(), span)
     }
 
+    /// Startup parameters of a caller with that patience.
+    pub(super) fn parameters(&self, patience: Duration) -> Vec<(String, String)> {
+        let mut parameters = vec![("application_name".to_owned(), "drill".to_owned())];
+        // Others refuse what they do not know.
+        if self.kind == PoolerKind::Ours {
+            parameters.push(("holdfast.patience".to_owned(), format!("{}ms", patience.as_millis())));
+        }
+        parameters
+    }
+
     pub(super) fn begin(&mut self, load: LoadOptions) -> anyhow::Result<()> {
         self.load = Some(Load::start(load)?);
         Ok(())

@@ -22,6 +22,9 @@ use crate::wire::Address;
 /// A database that gives less than this share of what it was built to give is on a machine that is too busy.
 const LEAST_CAPACITY_SHARE: f64 = 0.75;
 
+/// Lines of a log that a report quotes.
+const QUOTED_LOG_LINES: usize = 20;
+
 /// Short form and long form of a drill.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Spans {
@@ -100,6 +103,9 @@ pub struct SideReport {
     pub late_ms: f64,
     /// What was looked at, with what a peer showed: for comparison only.
     pub checks: Vec<Check>,
+    /// The end of its log, if something did not hold.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub log: Vec<String>,
     /// Errors by their text.
     pub error_texts: std::collections::BTreeMap<String, u64>,
     /// The run in spans.
@@ -137,7 +143,11 @@ impl<'a> GuardStage<'a> {
         let mut side_options = SideOptions::new();
         side_options.query_ms = spans.query_ms;
         size(&mut side_options);
-        let mut programs = vec![PoolerProgram::Holdfast(Holdfast::new(&options.program)?)];
+        let mut ours = Holdfast::new(&options.program)?.toml();
+        if let Some(policy) = &options.policy {
+            ours = ours.setting("overload_policy", policy);
+        }
+        let mut programs = vec![PoolerProgram::Holdfast(ours)];
         programs.extend(options.peers.iter().cloned());
         progress("poolers come up");
         let sides: Vec<Side> = at_once(&programs, |program| Side::start(program, &side_options))?;
@@ -197,7 +207,7 @@ impl<'a> GuardStage<'a> {
                 pooler: Address::Tcp(side.pooler.address()),
                 user: USER.to_owned(),
                 databases: self.side_options.pools.iter().map(|(name, _)| name.clone()).collect(),
-                parameters: vec![("application_name".to_owned(), "drill".to_owned())],
+                parameters: side.parameters(self.spans.patience),
                 query: self.side_options.query(),
                 patience: self.spans.patience,
                 phases: plan.phases.iter().map(phase).collect(),
@@ -325,7 +335,11 @@ impl<'a> GuardStage<'a> {
             if side.kind == PoolerKind::Ours {
                 checks.extend(own.iter().cloned());
             }
+            let held = side.kind == PoolerKind::Peer || own.iter().all(|check| check.passed);
+            let log = if held { String::new() } else { side.pooler.log() };
+            let log: Vec<String> = log.lines().rev().take(QUOTED_LOG_LINES).map(str::to_owned).collect();
             sides.push(SideReport {
+                log: log.into_iter().rev().collect(),
                 pooler: side.name.clone(),
                 kind: side.kind,
                 capacity_per_s: round(*capacity),
@@ -376,13 +390,13 @@ impl<'a> GuardStage<'a> {
 }
 
 /// Jiffies of all processors together: those that worked, and all.
-struct Busy {
+pub(super) struct Busy {
     worked: u64,
     all: u64,
 }
 
 impl Busy {
-    fn read() -> Option<Self> {
+    pub(super) fn read() -> Option<Self> {
         let text = fs::read_to_string("/proc/stat").ok()?;
         let fields: Vec<u64> = text
             .lines()
@@ -397,13 +411,13 @@ impl Busy {
         Some(Self { worked: all - idle, all })
     }
 
-    fn share_since(&self) -> f64 {
+    pub(super) fn share_since(&self) -> f64 {
         Self::read().map_or(0.0, |now| (now.worked - self.worked) as f64 / (now.all - self.all).max(1) as f64)
     }
 }
 
 /// One thread for each; the first error, if any.
-fn at_once<A: Sync, B: Send>(
+pub(super) fn at_once<A: Sync, B: Send>(
     all: &[A],
     act: impl Fn(&A) -> anyhow::Result<B> + Sync,
 ) -> anyhow::Result<Vec<B>> {

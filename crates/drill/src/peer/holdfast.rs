@@ -16,6 +16,8 @@ use cluster::Account;
 pub struct Holdfast {
     program: PathBuf,
     environment: Vec<(String, String)>,
+    /// Settings of its own beside the shared ones, in TOML; none: a `pgbouncer.ini`.
+    own: Option<Vec<(String, String)>>,
 }
 
 impl Holdfast {
@@ -26,7 +28,7 @@ impl Holdfast {
     pub fn new(program: &Path) -> anyhow::Result<Self> {
         let program =
             fs::canonicalize(program).with_context(|| format!("no program at {}", program.display()))?;
-        Ok(Self { program, environment: Vec::new() })
+        Ok(Self { program, environment: Vec::new(), own: None })
     }
 
     /// Sets an environment variable of the process.
@@ -36,16 +38,35 @@ impl Holdfast {
         self
     }
 
-    /// Starts `holdfast pooler FILE` with the same `pgbouncer.ini` that PgBouncer would get, and waits until it listens.
+    /// It gets its settings in TOML, with the defaults that holdfast has there.
+    #[must_use]
+    pub fn toml(mut self) -> Self {
+        self.own.get_or_insert_default();
+        self
+    }
+
+    /// Sets a setting that others need not know; in TOML.
+    #[must_use]
+    pub fn setting(mut self, name: &str, value: &str) -> Self {
+        self.own.get_or_insert_default().push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Starts `holdfast pooler FILE` with the same `pgbouncer.ini` that PgBouncer would get (or the same settings in TOML), and
+    /// waits until it listens.
     ///
     /// # Errors
     /// It does not come up; the error quotes its log.
     pub fn start(&self, setup: &PoolerSetup) -> anyhow::Result<Peer> {
-        self.start_with("pgbouncer.ini", |port, folder| {
+        let name = if self.own.is_some() { "pooler.toml" } else { "pgbouncer.ini" };
+        self.start_with(name, |port, folder| {
             let users = folder.join("userlist.txt");
             fs::write(&users, setup.user_list()).context("cannot write userlist.txt")?;
             fs::set_permissions(&users, fs::Permissions::from_mode(0o600))?;
-            Ok(setup.ini(port, &users))
+            match &self.own {
+                Some(own) => setup.toml(port, &users, own),
+                None => Ok(setup.ini(port, &users)),
+            }
         })
     }
 

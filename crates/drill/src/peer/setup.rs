@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
 
+use anyhow::{Context as _, ensure};
+
 use crate::postgres::{ADMIN_USER, USER};
 
 /// What a pooler is started with.
@@ -84,6 +86,34 @@ impl PoolerSetup {
         lines.extend(self.settings.iter().map(|(name, value)| format!("{name} = {value}")));
         lines.push(self.sections.clone());
         lines.join("\n") + "\n"
+    }
+
+    /// The same in TOML, with further settings.
+    ///
+    /// # Errors
+    /// There is a section of its own, or a line of `[databases]` without `=`.
+    pub fn toml(&self, port: u16, auth_file: &Path, more: &[(String, String)]) -> anyhow::Result<String> {
+        ensure!(self.sections.is_empty(), "sections are written for an .ini");
+        let mut pooler = toml::Table::new();
+        let text = |value: &str| toml::Value::from(value);
+        pooler.insert("listen_addr".to_owned(), text("127.0.0.1"));
+        pooler.insert("listen_port".to_owned(), text(&port.to_string()));
+        pooler.insert("unix_socket_dir".to_owned(), text(""));
+        pooler.insert("auth_file".to_owned(), text(&auth_file.display().to_string()));
+        for (name, value) in self.settings.iter().chain(more.iter().map(|(name, value)| (name, value))) {
+            pooler.insert(name.clone(), text(value));
+        }
+        let mut databases = toml::Table::new();
+        for line in &self.databases {
+            let (name, target) = line.split_once('=').context("a line of [databases] without =")?;
+            databases.insert(name.trim().to_owned(), text(target.trim()));
+        }
+        let server = format!("host={} port={}", self.server.ip(), self.server.port());
+        databases.insert("*".to_owned(), text(&server));
+        let file = [("pooler", pooler), ("databases", databases)];
+        let file: toml::Table =
+            file.into_iter().map(|(name, table)| (name.to_owned(), table.into())).collect();
+        Ok(toml::to_string(&file)?)
     }
 
     /// `userlist.txt`: `"name" "secret"`, quotes doubled.

@@ -44,3 +44,18 @@ fn the_generated_file_quotes_users_and_keeps_the_last_setting() {
     assert!(ini.contains("default_pool_size = 7\n") && !ini.contains("default_pool_size = 20"));
     assert!(ini.find("other = ").unwrap() < ini.find("* = host=127.0.0.1 port=5432").unwrap());
 }
+
+#[test]
+fn the_same_settings_in_toml_have_every_database_and_what_is_ours() {
+    let setup = PoolerSetup::new(([127, 0, 0, 1], 5432).into())
+        .setting("default_pool_size", "7")
+        .database("other = host=127.0.0.1 port=1");
+    let own = [("overload_policy".to_owned(), "on".to_owned())];
+    let text = setup.toml(6432, Path::new("/x/userlist.txt"), &own).unwrap();
+    let file: toml::Table = text.parse().unwrap();
+    assert_eq!(file["pooler"]["default_pool_size"].as_str(), Some("7"));
+    assert_eq!(file["pooler"]["overload_policy"].as_str(), Some("on"));
+    assert_eq!(file["databases"]["other"].as_str(), Some("host=127.0.0.1 port=1"));
+    assert_eq!(file["databases"]["*"].as_str(), Some("host=127.0.0.1 port=5432"));
+    assert!(setup.section("[users]").toml(6432, Path::new("/x"), &[]).is_err());
+}

@@ -161,6 +161,9 @@ fn poolers(text: &mut String, sides: &[SideReport]) {
                 let _ = writeln!(text, "        {mark}  {what}: {seen} (ours must be {bar})");
             }
         }
+        for line in &side.log {
+            let _ = writeln!(text, "        log: {line}");
+        }
         for (error, count) in side.error_texts.iter().take(MOST_SHOWN) {
             let _ = writeln!(text, "        {count} × {error}");
         }

@@ -25,7 +25,7 @@ pub(in crate::scenario) fn load_loop(stage: &mut GuardStage<'_>) -> anyhow::Resu
     stage.answered("answered in time before", &(Duration::ZERO..from), share);
     // The line forms in the first second.
     let overloaded = from + Duration::from_secs(1)..until;
-    let least = stage.of(0.0, 0.95) * capacity;
+    let least = stage.of(0.7, 0.95) * capacity;
     stage.score(
         "answers in time at twice the load, a second",
         format!("at least {least:.0} of {capacity:.0}"),
