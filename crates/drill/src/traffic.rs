@@ -59,20 +59,11 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Customers of all proxies of a network.
-    ///
-    /// # Errors
-    /// No thread or runtime.
-    pub fn start(network: &Network, target: SocketAddr, options: TrafficOptions) -> anyhow::Result<Self> {
-        let wishes = network.proxy_addresses().into_iter().map(|proxy| (proxy, String::new()));
-        Self::start_with(network, wishes.collect(), target, options)
-    }
-
     /// Customers at these proxies, with these options behind their user name (`-provider-…`).
     ///
     /// # Errors
     /// No thread or runtime.
-    pub fn start_with(
+    pub fn start(
         network: &Network,
         wishes: Vec<(SocketAddr, String)>,
         target: SocketAddr,

@@ -6,10 +6,10 @@ pub(crate) mod progress;
 pub(crate) mod providers;
 pub(crate) mod stall;
 
+use crate::cli::BesideArgs;
 use crate::output;
 use anyhow::Context as _;
 use drill::peer::{Holdfast, MissingPgbouncer, Pgbouncer, PoolerProgram};
-use std::path::Path;
 
 /// This very program.
 fn ourselves() -> anyhow::Result<PoolerProgram> {
@@ -18,11 +18,11 @@ fn ourselves() -> anyhow::Result<PoolerProgram> {
 }
 
 /// The one to compare with, if there is one or one was asked for.
-pub(crate) fn pgbouncer(program: Option<&Path>, alone: bool) -> anyhow::Result<Option<PoolerProgram>> {
-    if alone {
+pub(crate) fn pgbouncer(beside: &BesideArgs) -> anyhow::Result<Option<PoolerProgram>> {
+    if beside.alone {
         return Ok(None);
     }
-    match Pgbouncer::find(program) {
+    match Pgbouncer::find(beside.pgbouncer.as_deref()) {
         Ok(pgbouncer) => Ok(Some(PoolerProgram::Pgbouncer(pgbouncer))),
         Err(error) if error.is::<MissingPgbouncer>() => {
             output::error(&format!("{error}; holdfast runs alone"));

@@ -385,13 +385,9 @@ pub(crate) struct DrillArgs {
     /// What is random follows from it
     #[arg(long)]
     pub(crate) seed: Option<u64>,
-    /// PgBouncer's program, for the drills that poolers run side by side
-    #[arg(long, value_name = "PATH", conflicts_with = "alone")]
-    pub(crate) pgbouncer: Option<PathBuf>,
-    /// Nothing beside holdfast
-    #[arg(long)]
-    pub(crate) alone: bool,
-    /// In those drills: holdfast's `overload_policy`, in place of its default
+    #[command(flatten)]
+    pub(crate) beside: BesideArgs,
+    /// Holdfast's `overload_policy` where poolers run side by side, in place of its default
     #[arg(long, value_parser = ["off", "observe", "on"])]
     pub(crate) policy: Option<String>,
     /// Draw each as NAME.svg into this folder
@@ -418,14 +414,21 @@ pub(crate) enum Bench {
     Providers(ProvidersArgs),
 }
 
+/// What holdfast is run beside.
 #[derive(Args, Debug)]
-pub(crate) struct StallArgs {
-    /// PgBouncer's program
+pub(crate) struct BesideArgs {
+    /// PgBouncer's program, where poolers run side by side
     #[arg(long, value_name = "PATH", conflicts_with = "alone")]
     pub(crate) pgbouncer: Option<PathBuf>,
     /// Run holdfast alone
     #[arg(long)]
     pub(crate) alone: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct StallArgs {
+    #[command(flatten)]
+    pub(crate) beside: BesideArgs,
     /// All 24 variants instead of the 6 standard ones
     #[arg(long)]
     pub(crate) all: bool,
@@ -442,12 +445,8 @@ pub(crate) struct StallArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct MapArgs {
-    /// PgBouncer's program
-    #[arg(long, value_name = "PATH", conflicts_with = "alone")]
-    pub(crate) pgbouncer: Option<PathBuf>,
-    /// Run holdfast alone
-    #[arg(long)]
-    pub(crate) alone: bool,
+    #[command(flatten)]
+    pub(crate) beside: BesideArgs,
     /// Holdfast's `overload_policy`, in place of its default
     #[arg(long, value_parser = ["off", "observe", "on"])]
     pub(crate) policy: Option<String>,

@@ -23,7 +23,7 @@ pub(crate) fn run(args: &DrillArgs) -> anyhow::Result<ExitCode> {
         program: std::env::current_exe().context("cannot find our own program")?,
         long: args.long,
         seed: args.seed.unwrap_or_else(|| std::process::id().into()),
-        peers: pgbouncer(args.pgbouncer.as_deref(), args.alone)?.into_iter().collect(),
+        peers: pgbouncer(&args.beside)?.into_iter().collect(),
         policy: args.policy.clone(),
     };
     let mut reports = Vec::new();

@@ -1,7 +1,6 @@
 //! Attempts to connect, by who tries: at what rate they are looked at, and how long refusals are remembered.
 
-use crate::{Backoff, Moment, TokenBucket};
-use std::collections::{BTreeMap, HashMap};
+use crate::{Backoff, Lru, Moment, TokenBucket};
 use std::hash::Hash;
 use std::time::Duration;
 
@@ -56,10 +55,7 @@ impl AttemptRefusal {
 /// Everybody who has tried lately. `K` names a source: a user and an address.
 #[derive(Debug)]
 pub struct Attempts<K> {
-    sources: HashMap<K, Source>,
-    /// By the number of the last attempt.
-    order: BTreeMap<u64, K>,
-    attempts: u64,
+    sources: Lru<K, Source>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -69,12 +65,11 @@ struct Source {
     refused_at: Moment,
     rests_until: Moment,
     backoff: Backoff,
-    last_attempt: u64,
 }
 
-impl<K> Default for Attempts<K> {
+impl<K: Clone + Eq + Hash> Default for Attempts<K> {
     fn default() -> Self {
-        Self { sources: HashMap::new(), order: BTreeMap::new(), attempts: 0 }
+        Self { sources: Lru::new(MAX_SOURCES) }
     }
 }
 
@@ -122,7 +117,7 @@ impl<K: Clone + Eq + Hash> Attempts<K> {
 
     /// An attempt was let in: what was refused before does not count any more.
     pub fn succeeded(&mut self, key: &K) {
-        if let Some(source) = self.sources.get_mut(key) {
+        if let Some(source) = self.sources.peek_mut(key) {
             source.refusals = 0;
             source.rests_until = Moment::ORIGIN;
             source.backoff.reset();
@@ -132,7 +127,6 @@ impl<K: Clone + Eq + Hash> Attempts<K> {
     /// Nobody is remembered any more.
     pub fn clear(&mut self) {
         self.sources.clear();
-        self.order.clear();
     }
 
     /// How many are remembered.
@@ -148,25 +142,13 @@ impl<K: Clone + Eq + Hash> Attempts<K> {
     }
 
     fn touch(&mut self, now: Moment, key: &K, limits: AttemptLimits) -> &mut Source {
-        self.attempts += 1;
-        let number = self.attempts;
-        if !self.sources.contains_key(key)
-            && self.sources.len() >= MAX_SOURCES
-            && let Some((_, longest_ago)) = self.order.pop_first()
-        {
-            self.sources.remove(&longest_ago);
-        }
-        let source = self.sources.entry(key.clone()).or_insert_with(|| Source {
+        let source = self.sources.touch_or_insert_with(key, || Source {
             bucket: TokenBucket::per_second(limits.rate_per_second, limits.burst),
             refusals: 0,
             refused_at: now,
             rests_until: Moment::ORIGIN,
             backoff: Backoff::new(),
-            last_attempt: 0,
         });
-        self.order.remove(&source.last_attempt);
-        self.order.insert(number, key.clone());
-        source.last_attempt = number;
         source.bucket.set_rate(now, limits.rate_per_second, limits.burst);
         source
     }

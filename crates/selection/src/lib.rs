@@ -9,7 +9,6 @@ mod choice;
 pub mod fuzz;
 mod hash;
 pub mod health;
-mod lru;
 pub mod options;
 pub mod patience;
 pub mod pool;

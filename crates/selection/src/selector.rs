@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use overload::Moment;
+use overload::{Lru, Moment};
 use thiserror::Error;
 use uuid::Uuid;
 
@@ -17,7 +17,6 @@ use crate::budget::RetryBudget;
 use crate::candidate::{Candidate, Snapshot};
 use crate::choice::{self, Verdict};
 use crate::health::{Fault, Health};
-use crate::lru::Lru;
 use crate::options::{Options, Stickiness};
 use crate::patience::Patience;
 use crate::sticky::{self, MAX_PINS, Pins, SessionKey};

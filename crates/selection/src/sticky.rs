@@ -6,11 +6,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use overload::Moment;
+use overload::{Lru, Moment};
 use uuid::Uuid;
 
 use crate::hash;
-use crate::lru::Lru;
 use crate::options::Session;
 
 /// The most sessions that are remembered; the one used longest ago makes room.

@@ -29,8 +29,7 @@ pub use lanes::{
 };
 pub use model::{
     AuthType, BudgetSettings, ClientDisconnect, Database, General, GuardPolicy, Keepalive, Lane, LockPileup,
-    LogFormat, OverloadPolicy, PoolMode, PoolerConfig, Secret, ServerAddress, ServerBudget, SessionState,
-    UserSettings,
+    LogFormat, PoolMode, PoolerConfig, Secret, ServerAddress, ServerBudget, SessionState, UserSettings,
 };
 pub use reference::reference;
 pub use show::{ConfigRow, show_config};

@@ -57,7 +57,7 @@ impl<'a> Stage<'a> {
         let network = Network::start(wanted)?;
         progress("traffic begins");
         let wishes = wishes(&network);
-        let traffic = Traffic::start_with(&network, wishes, target.address(), TrafficOptions::default())?;
+        let traffic = Traffic::start(&network, wishes, target.address(), TrafficOptions::default())?;
         clock::rest(WARM_UP);
         let guests = Vec::new();
         let (checks, events) = Default::default();
@@ -79,7 +79,7 @@ impl<'a> Stage<'a> {
         wishes: Vec<(SocketAddr, String)>,
         options: TrafficOptions,
     ) -> anyhow::Result<Traffic> {
-        Traffic::start_with(&self.network, wishes, self.target.address(), options)
+        Traffic::start(&self.network, wishes, self.target.address(), options)
     }
 
     /// Ends the traffic in order, so that both ends have counted all of it.

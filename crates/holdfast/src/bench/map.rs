@@ -17,7 +17,7 @@ pub(crate) fn run(args: &MapArgs) -> anyhow::Result<ExitCode> {
         ours = ours.setting("overload_policy", policy);
     }
     let mut programs = vec![PoolerProgram::Holdfast(ours)];
-    programs.extend(pgbouncer(args.pgbouncer.as_deref(), args.alone)?);
+    programs.extend(pgbouncer(&args.beside)?);
     let options = if args.fine {
         MapOptions::fine(programs, args.seed)
     } else {

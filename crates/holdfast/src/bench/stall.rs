@@ -13,7 +13,7 @@ pub(crate) fn run(args: &StallArgs) -> anyhow::Result<ExitCode> {
     let ours = ourselves()?;
     let our_name = ours.name();
     let mut programs = vec![ours];
-    programs.extend(pgbouncer(args.pgbouncer.as_deref(), args.alone)?);
+    programs.extend(pgbouncer(&args.beside)?);
     let mut options = BenchOptions::new(programs);
     if args.all {
         options.variants = Variant::all();

@@ -1,7 +1,6 @@
 //! The patience of callers who have not declared one, from those who were seen to leave the line.
 
-use crate::Moment;
-use std::collections::HashMap;
+use crate::{Lru, Moment};
 use std::hash::Hash;
 use std::time::Duration;
 
@@ -30,7 +29,7 @@ pub const MEMORY: Duration = Duration::from_secs(600);
 /// the line anyway; too short a one would refuse what could have been served.
 #[derive(Clone, Debug)]
 pub struct LearntPatience<K> {
-    callers: HashMap<K, Departures>,
+    callers: Lru<K, Departures>,
 }
 
 #[derive(Clone, Debug)]
@@ -41,9 +40,9 @@ struct Departures {
     at: Moment,
 }
 
-impl<K> Default for LearntPatience<K> {
+impl<K: Clone + Eq + Hash> Default for LearntPatience<K> {
     fn default() -> Self {
-        Self { callers: HashMap::new() }
+        Self { callers: Lru::new(MAX_CALLERS) }
     }
 }
 
@@ -53,14 +52,9 @@ impl<K: Clone + Eq + Hash> LearntPatience<K> {
         if waited < LEAST_WAIT {
             return;
         }
-        if !self.callers.contains_key(caller) {
-            self.make_room();
-            let none = Departures { waits_ms: [0; SAMPLES], count: 0, at: now };
-            self.callers.insert(caller.clone(), none);
-        }
-        if let Some(departures) = self.callers.get_mut(caller) {
-            departures.note(u32::try_from(waited.as_millis()).unwrap_or(u32::MAX), now);
-        }
+        let none = || Departures { waits_ms: [0; SAMPLES], count: 0, at: now };
+        let departures = self.callers.touch_or_insert_with(caller, none);
+        departures.note(u32::try_from(waited.as_millis()).unwrap_or(u32::MAX), now);
     }
 
     /// One of these callers was still there after so long: if that is clearly more than what was learnt, nothing is known any
@@ -74,7 +68,7 @@ impl<K: Clone + Eq + Hash> LearntPatience<K> {
     /// How long these callers wait, if it is known.
     #[must_use]
     pub fn patience(&self, caller: &K, now: Moment) -> Option<Duration> {
-        self.callers.get(caller)?.patience(now)
+        self.callers.peek(caller)?.patience(now)
     }
 
     /// Everyone of whom something is known: patience, and from how many departures.
@@ -98,19 +92,7 @@ impl<K: Clone + Eq + Hash> LearntPatience<K> {
 
     /// Forgets everything.
     pub fn clear(&mut self) {
-        self.callers = HashMap::new();
-    }
-
-    fn make_room(&mut self) {
-        if self.callers.len() >= MAX_CALLERS
-            && let Some(oldest) = self
-                .callers
-                .iter()
-                .min_by_key(|(_, departures)| departures.at)
-                .map(|(caller, _)| caller.clone())
-        {
-            self.callers.remove(&oldest);
-        }
+        self.callers.clear();
     }
 }
 

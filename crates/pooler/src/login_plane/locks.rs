@@ -18,6 +18,9 @@ use std::time::Duration;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::time::{Instant, timeout};
 
+/// `application_name` of these looks: the budget counts them into the reserved slice.
+pub(super) const LOOKER: &str = "holdfast locks";
+
 /// A connection that nobody has looked through for so long is closed.
 const IDLE_LIMIT: Duration = Duration::from_secs(5);
 /// Longest goodbye.
@@ -155,7 +158,7 @@ impl Session {
     async fn open(request: &LookAtLocks, way: &Way, resolver: &Resolver) -> Result<Self, QueryError> {
         let target = Arc::clone(&request.target);
         let mut connected = connect(&target, way, resolver, request.look.number, request.limit).await?;
-        connected.query(sql::PREPARE, 0).await?;
+        connected.query(&sql::prepare(), 0).await?;
         let version = connected.ready.parameters.iter().find(|(name, _)| name == "server_version");
         let query = sql::look(version.map(|(_, version)| version.as_str()));
         Ok(Self { connected, target, query })

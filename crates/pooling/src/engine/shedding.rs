@@ -17,7 +17,7 @@ use crate::texts;
 use overload::Moment;
 use overload::patience::{Patience, PatienceSource, postgres_time};
 use overload::shedding::{ShedCause, Verdict};
-use settings::pooler::OverloadPolicy;
+use settings::pooler::GuardPolicy;
 use std::time::Duration;
 use tracing::{info, warn};
 
@@ -26,7 +26,7 @@ const STATEMENT_TIMEOUT: &str = "statement_timeout";
 impl Engine {
     /// A client has taken its place at the end of the line.
     pub(super) fn note_joined(&mut self, id: ClientId, pool_id: PoolId) {
-        if self.config.general.overload_policy == OverloadPolicy::Off {
+        if self.config.general.overload_policy == GuardPolicy::Off {
             return;
         }
         let now = self.now;
@@ -59,7 +59,7 @@ impl Engine {
     /// The first look at a client that has joined the line, once everything has been tried to serve it.
     pub(super) fn judge_joined(&mut self, transport: &mut impl Transport, id: ClientId) {
         let Some(client) = self.clients.find(id) else { return };
-        if self.config.general.overload_policy == OverloadPolicy::Off || client.patience.known.is_none() {
+        if self.config.general.overload_policy == GuardPolicy::Off || client.patience.known.is_none() {
             return;
         }
         if self.refusing {
@@ -72,7 +72,7 @@ impl Engine {
 
     /// Looks at a client that waits; returns when to look again.
     pub(super) fn check_waiter(&mut self, transport: &mut impl Transport, id: ClientId) -> Option<Moment> {
-        if self.config.general.overload_policy == OverloadPolicy::Off {
+        if self.config.general.overload_policy == GuardPolicy::Off {
             return None;
         }
         let now = self.now;
@@ -102,7 +102,7 @@ impl Engine {
     #[inline]
     pub(super) fn next_in_line(&mut self, pool_id: PoolId) -> Option<(ClientId, Moment)> {
         let pool = &mut self.pools[pool_id.0 as usize];
-        if self.config.general.overload_policy == OverloadPolicy::Off {
+        if self.config.general.overload_policy == GuardPolicy::Off {
             return pool.line.pop_next(pool.live());
         }
         if pool.line.is_empty() {
@@ -136,7 +136,7 @@ impl Engine {
     fn take_from_lane(&mut self, pool_id: PoolId, lane: u8) -> Option<(ClientId, Moment)> {
         let pool = &mut self.pools[pool_id.0 as usize];
         let guard = pool.guard.lane_mut(lane);
-        let is_on = self.config.general.overload_policy == OverloadPolicy::On;
+        let is_on = self.config.general.overload_policy == GuardPolicy::On;
         if !is_on || guard.shedding.overloaded_since().is_none() {
             return pool.line.pop_front_of(lane);
         }
@@ -221,7 +221,7 @@ impl Engine {
         patience: Patience,
     ) {
         let now = self.now;
-        let is_on = self.config.general.overload_policy == OverloadPolicy::On;
+        let is_on = self.config.general.overload_policy == GuardPolicy::On;
         let pool = &mut self.pools[pool_id.0 as usize];
         let Some(client) = self.clients.find_mut(id) else { return };
         let ClientState::Waiting(ticket) = client.state else { return };
@@ -275,7 +275,7 @@ impl Engine {
 
     /// A client is about to leave the line by itself.
     pub(super) fn learn_from_departure(&mut self, id: ClientId) {
-        if self.config.general.overload_policy == OverloadPolicy::Off {
+        if self.config.general.overload_policy == GuardPolicy::Off {
             return;
         }
         let Some(client) = self.clients.find(id) else { return };
@@ -335,7 +335,7 @@ impl Engine {
 
     /// After a reload: with `off` nothing of it is left, and nothing of lanes that are others now.
     pub(super) fn settle_overload_policy(&mut self, lanes_changed: bool) {
-        let is_off = self.config.general.overload_policy == OverloadPolicy::Off;
+        let is_off = self.config.general.overload_policy == GuardPolicy::Off;
         if is_off {
             self.learnt.clear();
         }

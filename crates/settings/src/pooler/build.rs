@@ -3,7 +3,7 @@
 use super::apply::{Places, Scope, apply, apply_defaults, refused};
 use super::model::{
     AuthType, BudgetSettings, ClientDisconnect, General, GuardPolicy, Keepalive, LockPileup, LogFormat,
-    OverloadPolicy, PoolMode, PoolerConfig, Secret, ServerBudget, SessionState, UserSettings,
+    PoolMode, PoolerConfig, Secret, ServerBudget, SessionState, UserSettings,
 };
 use super::tls::Tls;
 use super::value::Refusal;
@@ -217,7 +217,7 @@ fn blank() -> General {
         session_state: SessionState::Pin,
         lock_pileup: LockPileup::Off,
         lock_pileup_grace: Duration::ZERO,
-        overload_policy: OverloadPolicy::Off,
+        overload_policy: GuardPolicy::Off,
         client_write_timeout: Duration::ZERO,
         client_message_timeout: Duration::ZERO,
         waiter_buffer: 0,

@@ -82,18 +82,18 @@ pub enum SessionState {
     Refuse,
 }
 
-/// What is done while a pool has more to do than it can (`overload_policy`).
+/// Whether a guard acts (`overload_policy`, `connection_attempts`, `running_limit`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OverloadPolicy {
-    /// Nothing: first come, first served. PgBouncer's way.
+pub enum GuardPolicy {
+    /// Nobody looks.
     Off,
-    /// It is counted who would have been told to go.
+    /// It decides and counts what it would have done, and does it not.
     Observe,
-    /// Whoever cannot be served within its patience is told so, and the newest is served first while the line stands.
+    /// It acts.
     On,
 }
 
-impl OverloadPolicy {
+impl GuardPolicy {
     /// The value of the setting.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -103,17 +103,6 @@ impl OverloadPolicy {
             Self::On => "on",
         }
     }
-}
-
-/// Whether a guard acts (`connection_attempts`, `running_limit`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GuardPolicy {
-    /// Nobody looks.
-    Off,
-    /// It decides and counts what it would have done, and does it not.
-    Observe,
-    /// It acts.
-    On,
 }
 
 /// A secret of `auth_file` or of a `[databases]` line. Its `Debug` never shows the secret.
@@ -351,7 +340,7 @@ pub struct General {
     /// How long they may stand there first.
     pub lock_pileup_grace: Duration,
     /// What is done while a pool has more to do than it can.
-    pub overload_policy: OverloadPolicy,
+    pub overload_policy: GuardPolicy,
     /// While others wait: longest time that a client may refuse to read its result.
     pub client_write_timeout: Duration,
     /// While others wait: longest time for the rest of a half-sent message.

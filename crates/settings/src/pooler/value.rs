@@ -1,8 +1,8 @@
 //! From text to typed values, and back for `SHOW CONFIG`.
 
 use super::model::{
-    AuthType, ClientDisconnect, GuardPolicy, LockPileup, LogFormat, OverloadPolicy, PoolMode, Secret,
-    ServerBudget, SessionState,
+    AuthType, ClientDisconnect, GuardPolicy, LockPileup, LogFormat, PoolMode, Secret, ServerBudget,
+    SessionState,
 };
 use super::table::Kind;
 use super::tls::SslMode;
@@ -248,5 +248,4 @@ choices!(SslMode: "disable" = Disable, "allow" = Allow, "prefer" = Prefer, "requ
          "verify-ca" = VerifyCa, "verify-full" = VerifyFull);
 choices!(LockPileup: "cancel-blocker" = CancelBlocker, "cancel-waiting-ddl" = CancelWaitingDdl, "off" = Off, "warn" = Warn);
 choices!(SessionState: "ignore" = Ignore, "pin" = Pin, "refuse" = Refuse);
-choices!(OverloadPolicy: "off" = Off, "observe" = Observe, "on" = On);
 choices!(LogFormat: "text" = Text, "json" = Json);

@@ -12,6 +12,7 @@
 //! | [`STARVING`] | 0 | shared | I lack places |
 
 use super::session::SessionName;
+use crate::login_plane::locks::LOOKER;
 use budget::{Chunk, Order};
 use std::fmt::Write as _;
 
@@ -23,9 +24,6 @@ const MEMBER: i32 = 0x4846_424d;
 const STARVING: i32 = 0x4846_424e;
 /// "HFBS": a backend.
 const SERVER: i32 = 0x4846_4253;
-
-/// `application_name` of the poolers' looks at locks, which are for the reserved slice.
-pub(super) const LOOKER: &str = "holdfast locks";
 
 /// Our locks in this database.
 const LOCKS: &str = "locktype = 'advisory' AND objsubid = 2 AND granted AND database = \

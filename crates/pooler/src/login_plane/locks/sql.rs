@@ -1,12 +1,17 @@
 //! The statements of a look, and its rows.
 
+use super::LOOKER;
 use crate::login_plane::own_query::Row;
 use locks::{Action, Backend, LockMode, LockRow, Verb};
 use std::time::Duration;
 
 /// Once on each connection: a look waits for nobody, and says who it is.
-pub(super) const PREPARE: &str = "SET statement_timeout = 1000; SET lock_timeout = 300; \
-     SET application_name = 'holdfast locks'; SET search_path = pg_catalog";
+pub(super) fn prepare() -> String {
+    format!(
+        "SET statement_timeout = 1000; SET lock_timeout = 300; SET application_name = '{LOOKER}'; \
+         SET search_path = pg_catalog"
+    )
+}
 
 /// One round trip, one snapshot of the lock table. First those who wait, the longest first; [`locks::MAX_ROWS`] at most.
 macro_rules! look {
