@@ -8,10 +8,11 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd as _;
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, ensure};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -21,6 +22,9 @@ const MOST: u8 = 250;
 const WIRE: &str = include_str!("namespaces/wire.py");
 /// Where `ip netns` keeps them (ip-netns(8)).
 const PLACE: &str = "/run/netns";
+
+/// The wire answers each command at once; on a machine that is very busy, within this time.
+const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 
 /// What was made, and goes with it.
 #[derive(Debug)]
@@ -33,7 +37,7 @@ pub struct Namespaces {
 struct Wire {
     process: Child,
     input: ChildStdin,
-    output: BufReader<ChildStdout>,
+    answers: mpsc::Receiver<String>,
 }
 
 /// One of them.
@@ -86,7 +90,12 @@ impl Namespaces {
         let (Some(input), Some(output)) = (process.stdin.take(), process.stdout.take()) else {
             return Err(anyhow!("no pipes to the wire"));
         };
-        let mut wire = Wire { process, input, output: BufReader::new(output) };
+        let (said, answers) = mpsc::sync_channel(1);
+        // It ends with the wire, which ends with its input.
+        thread::Builder::new().name("wire".to_owned()).spawn(move || {
+            BufReader::new(output).lines().map_while(Result::ok).try_for_each(|line| said.send(line))
+        })?;
+        let wire = Wire { process, input, answers };
         let ready = wire.done();
         *made.wire() = Some(wire);
         ready?;
@@ -136,10 +145,9 @@ impl Namespaces {
 }
 
 impl Wire {
-    fn done(&mut self) -> anyhow::Result<()> {
-        let mut line = String::new();
-        self.output.read_line(&mut line)?;
-        ensure!(line == "done\n", "the wire between the namespaces has ended");
+    fn done(&self) -> anyhow::Result<()> {
+        let answer = self.answers.recv_timeout(ANSWER_LIMIT);
+        ensure!(answer.as_deref() == Ok("done"), "the wire between the namespaces does not answer");
         Ok(())
     }
 }
